@@ -1,0 +1,1 @@
+"""Facts that join events and channels: names, processes, attempts, denial."""

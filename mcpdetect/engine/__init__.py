@@ -1,0 +1,1 @@
+"""Checks needs, feeds every event once, collects findings, verdicts and crashes."""

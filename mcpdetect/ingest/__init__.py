@@ -1,0 +1,1 @@
+"""One adapter a format: bytes in, events out, every loss counted and located."""

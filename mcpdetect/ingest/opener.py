@@ -1,0 +1,117 @@
+"""Opening evidence: plain, gzip and zstandard alike, with one clear error for whatever cannot be read."""
+
+from __future__ import annotations
+
+import gzip
+import stat
+import zlib
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from mcpdetect.errors import InputError
+
+__all__ = ["FOREIGN_ERRORS", "Stream", "open_evidence"]
+
+_GZIP = b"\x1f\x8b"
+_ZSTD = b"\x28\xb5\x2f\xfd"
+
+FOREIGN_ERRORS: tuple[type[Exception], ...] = (OSError, EOFError, zlib.error)
+"""What reading a compressed stream may raise besides zstandard's own error, which ``Stream`` maps."""
+
+
+class Stream:
+    """A readable byte stream of one evidence file.
+
+    Attributes:
+        name: the name used in places and errors.
+        compressed: ``gzip``, ``zstd`` or ``""``.
+        damaged: why the stream ended early, ``""`` when it did not; what came before is good.
+    """
+
+    def __init__(self, raw: BinaryIO, name: str, compressed: str) -> None:
+        self._raw = raw
+        self.name = name
+        self.compressed = compressed
+        self.damaged = ""
+
+    def read(self, size: int) -> bytes:
+        """Return up to ``size`` bytes, ``b""`` at the end; a damaged compressed stream ends and sets ``damaged``."""
+        if self.damaged:
+            return b""
+        try:
+            return self._raw.read(size)
+        except FOREIGN_ERRORS as error:
+            self.damaged = f"the {self.compressed or 'file'} stream broke: {error}"
+        except _zstd_error() as error:
+            self.damaged = f"the zstd stream broke: {error}"
+        return b""
+
+    def read_exactly(self, size: int) -> bytes:
+        """Return ``size`` bytes, fewer only at the end."""
+        parts: list[bytes] = []
+        left = size
+        while left and (part := self.read(left)):
+            parts.append(part)
+            left -= len(part)
+        return b"".join(parts)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._raw.close()
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _zstd_error() -> type[Exception]:
+    import zstandard
+
+    return cast("type[Exception]", zstandard.ZstdError)
+
+
+def open_evidence(path: Path, name: str | None = None) -> Stream:
+    """Open an evidence file for reading, decompressing it by its magic number.
+
+    Raises:
+        InputError: it does not exist, cannot be read, is a directory, a device, or empty. A pipe is read as it is.
+    """
+    shown = name or str(path)
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        raise InputError(
+            f"cannot be opened: {error.strerror}", file=shown, hint="check the path and its spelling"
+        ) from error
+    if stat.S_ISDIR(mode):
+        raise InputError(
+            "is a directory, not an evidence file", file=shown, hint="give the file itself, or a bundle as TRACE"
+        )
+    try:
+        raw = path.open("rb")
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", file=shown, hint="check its permissions") from error
+    if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
+        raw.close()
+        raise InputError("is neither a file nor a pipe", file=shown, cause="a device or socket was named")
+    head = raw.peek(4)[:4]
+    if not head:
+        raw.close()
+        raise InputError(
+            "is empty",
+            file=shown,
+            cause="the recorder never started, was killed before its first write, or wrote elsewhere",
+            hint="leave the flag out to say that this evidence does not exist",
+        )
+    if head[:2] == _GZIP:
+        return Stream(cast(BinaryIO, gzip.GzipFile(fileobj=raw)), shown, "gzip")
+    if head == _ZSTD:
+        import zstandard
+
+        reader = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(
+            raw, read_across_frames=True, closefd=True
+        )
+        return Stream(cast(BinaryIO, reader), shown, "zstd")
+    return Stream(raw, shown, "")

@@ -1,0 +1,1 @@
+"""The label model and its loader."""

@@ -1,0 +1,71 @@
+"""Events of the MCP conversation (JSON-RPC 2.0; Model Context Protocol)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+from mcpdetect.model.event import Event
+from mcpdetect.model.vocabulary import Channel
+
+__all__ = ["McpMessage", "McpText", "McpTool"]
+
+
+@dataclass(slots=True)
+class McpText:
+    """One string of a tool: ``pointer`` is its JSON Pointer (RFC 6901) within the tool object."""
+
+    pointer: str
+    text: str
+
+
+@dataclass(slots=True)
+class McpMessage(Event):
+    r"""One JSON-RPC message.
+
+    Attributes:
+        direction: ``c2s`` (from the client) or ``s2c`` (from the server).
+        form: ``request``, ``response``, ``error``, ``notification``, or ``noise`` for a line that is no JSON-RPC.
+        method: for requests and notifications; for responses the method of the request they answer, where paired.
+        id: the request id as JSON text (``"1"``, ``"\"abc\""``), so that 1 and "1" stay different.
+        answers: evidence place number of the request a response answers.
+        tool: for ``tools/call`` requests and their responses, the tool's name.
+        arguments: for ``tools/call``, the arguments as compact JSON (bounded; ``cut`` when shortened).
+        is_error: the response reports a failure (JSON-RPC error, or a result with ``isError`` true).
+        text: noise lines, server instructions, error messages and the text of results (bounded).
+    """
+
+    kind: Literal["mcp.message"] = field(default="mcp.message", kw_only=True)
+    channel: ClassVar[Channel] = "mcp"
+    direction: Literal["c2s", "s2c"] = "s2c"
+    form: Literal["request", "response", "error", "notification", "noise"] = "request"
+    method: str | None = None
+    id: str | None = None
+    answers: int | None = None
+    tool: str | None = None
+    arguments: str | None = None
+    is_error: bool = False
+    text: str | None = None
+    cut: bool = False
+
+
+@dataclass(slots=True)
+class McpTool(Event):
+    """One tool as listed by ``tools/list``; emitted anew when its definition differs from the last one.
+
+    Attributes:
+        name: the tool's name.
+        texts: every string of the tool object, in document order: name, title, description, every string in the
+            schemas (keys of ``properties`` too, with the pointer of their value), annotations, ``_meta``.
+        digest: sha256 of the canonical JSON (keys sorted, no white space) of the tool object.
+        revision: 1 for the first definition of this name, 2 for the next, ...
+        part: ``tool``, or the other things a server tells the agent: ``instructions``, ``prompt``, ``resource``.
+    """
+
+    kind: Literal["mcp.tool"] = field(default="mcp.tool", kw_only=True)
+    channel: ClassVar[Channel] = "mcp"
+    name: str = ""
+    texts: list[McpText] = field(default_factory=list)
+    digest: str = ""
+    revision: int = 1
+    part: Literal["tool", "instructions", "prompt", "resource"] = "tool"
