@@ -1,0 +1,221 @@
+"""TLS ClientHello (RFC 8446 §4.1.2): the name asked for, and what else a hello says in the clear."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+
+from mcpdetect.model.text import text_of
+
+__all__ = ["Hello", "client_hello", "handshake_hello", "looks_like_hello"]
+
+_HANDSHAKE = 0x16  # RFC 8446 §5.1, content type
+_CLIENT_HELLO = 1
+_MOST_RECORD = 16384 + 2048  # RFC 5246 §6.2.3, the largest length any version allows
+_SERVER_NAME, _ALPN, _SIGNATURES, _VERSIONS, _ECH = 0, 16, 13, 43, 0xFE0D
+_JA4_VERSIONS = {0x0304: "13", 0x0303: "12", 0x0302: "11", 0x0301: "10", 0x0300: "s3", 0x0002: "s2"}
+
+
+@dataclass(slots=True)
+class Hello:
+    """What a ClientHello says.
+
+    Attributes:
+        sni: the server name (RFC 6066 §3), ASCII letters in lower case, without a final dot; None where absent, or
+            where the hello names two different ones.
+        alpn: protocols offered (RFC 7301).
+        ech: the extension 0xfe0d is there, real or filler.
+        complete: the whole hello was there and well-formed; else ``sni`` None means unknown.
+        ja4: the JA4 fingerprint, of a complete hello only.
+    """
+
+    sni: str | None = None
+    alpn: list[str] = field(default_factory=list)
+    ech: bool = False
+    complete: bool = False
+    ja4: str | None = None
+
+
+def looks_like_hello(data: bytes) -> bool:
+    """Return whether ``data`` can be the beginning of TLS records that hold a ClientHello; never for no bytes at all.
+
+    As few bytes as there are decide: a sender may cut its first segment after one byte.
+    """
+    # 16 03 01 02 00 01 00 01 fc 03 03: record header, handshake header, version
+    return (
+        data[:2] in (b"\x16\x03", b"\x16")
+        and data[2:3] <= b"\x04"
+        and (len(data) < 5 or 0 < (data[3] << 8) | data[4] <= _MOST_RECORD)
+        and data[5:6] in (b"", b"\x01")
+    )
+
+
+def client_hello(data: bytes) -> Hello | None:
+    """Read a ClientHello out of TLS records.
+
+    Args:
+        data: the stream from its first byte; several records, and less than a whole hello, are fine.
+
+    Returns:
+        The hello, ``complete`` or not; None when the bytes are something else.
+    """
+    if not looks_like_hello(data):
+        return None
+    parts: list[bytes] = []
+    at = have = 0
+    need = 4
+    while at + 5 <= len(data) and have < need:
+        length = (data[at + 3] << 8) | data[at + 4]
+        if data[at] != _HANDSHAKE or data[at + 1] != 3 or length > _MOST_RECORD:
+            break
+        part = data[at + 5 : at + 5 + length]
+        parts.append(part)
+        at += 5 + length
+        if have < 4 <= have + len(part):
+            head = b"".join(parts)[:4]
+            need = 4 + int.from_bytes(head[1:4], "big")
+        have += len(part)
+    return handshake_hello(b"".join(parts), quic=False) or Hello()
+
+
+def handshake_hello(data: bytes, *, quic: bool = True) -> Hello | None:
+    """Read a ClientHello out of handshake bytes without record headers, as QUIC's CRYPTO frames carry them.
+
+    Args:
+        data: the bytes from the message's first on; a beginning is enough for what it holds.
+        quic: which letter its JA4 fingerprint begins with.
+
+    Returns:
+        The hello, ``complete`` or not; None when the bytes are something else or too few to tell.
+    """
+    if data[:1] != b"\x01":
+        return None
+    if len(data) < 4:
+        return Hello()
+    length = int.from_bytes(data[1:4], "big")
+    return _Reader(data[4 : 4 + length], length, "q" if quic else "t").hello()
+
+
+class _Reader:
+    """Reads the body of one hello; every length is checked against what is there."""
+
+    def __init__(self, body: bytes, length: int, letter: str) -> None:
+        self._body = body
+        self._whole = len(body) == length
+        self._letter = letter
+        self._names: list[bytes] = []
+        self._kinds: list[int] = []
+        self._protocols: list[bytes] = []
+        self._signatures = b""
+        self._versions = b""
+        self._sound = True
+
+    def hello(self) -> Hello:
+        body = self._body
+        # version (2), random (32), then session id, cipher suites and compression methods with their lengths
+        session = 34
+        ciphers = self._behind(session, 1)
+        methods = self._behind(ciphers, 2)
+        at = self._behind(methods, 1)
+        if at < len(body):
+            self._extensions(at)
+        elif at > len(body):
+            self._sound = False
+        names = {name.rstrip(b".").lower() for name in self._names} - {b""}
+        complete = self._whole and self._sound and len(names) < 2
+        hello = Hello(
+            sni=text_of(names.pop()) if len(names) == 1 else None,
+            alpn=[text_of(name) for name in self._protocols],
+            ech=_ECH in self._kinds,
+            complete=complete,
+        )
+        if complete:
+            hello.ja4 = self._ja4(body[ciphers + 2 : methods])
+        return hello
+
+    def _behind(self, at: int, width: int) -> int:
+        """Return the offset behind a vector whose length takes ``width`` bytes; past the end when it is cut."""
+        length = self._body[at : at + width]
+        if len(length) < width:
+            return len(self._body) + 1
+        return at + width + int.from_bytes(length, "big")
+
+    def _extensions(self, at: int) -> None:
+        body = self._body
+        end = self._behind(at, 2)
+        if end != len(body):
+            self._sound = False
+        at += 2
+        while at + 4 <= len(body):
+            kind = (body[at] << 8) | body[at + 1]
+            length = (body[at + 2] << 8) | body[at + 3]
+            data = body[at + 4 : at + 4 + length]
+            self._kinds.append(kind)
+            at += 4 + length
+            self._extension(kind, data, len(data) == length)
+        if at != len(body):
+            self._sound = False
+
+    def _extension(self, kind: int, data: bytes, whole: bool) -> None:
+        if kind == _SERVER_NAME:
+            # 00 12 00 00 0f: list length, type host_name, name length
+            at = 2
+            while at + 3 <= len(data):
+                length = (data[at + 1] << 8) | data[at + 2]
+                name = data[at + 3 : at + 3 + length]
+                if len(name) < length:
+                    self._sound = False
+                elif data[at] == 0:
+                    self._names.append(name)
+                at += 3 + length
+        elif kind == _ALPN and whole:
+            # 00 0c 02 68 32 08 ...: list length, then length and protocol
+            at = 2
+            while at < len(data):
+                self._protocols.append(data[at + 1 : at + 1 + data[at]])
+                at += 1 + data[at]
+        elif kind == _SIGNATURES:
+            self._signatures = data[2:]
+        elif kind == _VERSIONS:
+            self._versions = data[1:]
+
+    def _ja4(self, ciphers: bytes) -> str:
+        """Return the JA4 fingerprint (FoxIO, "JA4: TLS Client Fingerprinting", technical details, 2023)."""
+        suites = [suite for suite in _pairs(ciphers) if not _is_grease(suite)]
+        kinds = [kind for kind in self._kinds if not _is_grease(kind)]
+        versions = [version for version in _pairs(self._versions) if not _is_grease(version)]
+        version = max(versions, default=int.from_bytes(self._body[:2], "big"))
+        first = self._protocols[0] if self._protocols else b""
+        head = (
+            f"{self._letter}{_JA4_VERSIONS.get(version, '00')}{'d' if _SERVER_NAME in kinds else 'i'}"
+            f"{min(len(suites), 99):02d}{min(len(kinds), 99):02d}{_ends(first)}"
+        )
+        rest = ",".join(f"{kind:04x}" for kind in sorted(kinds) if kind not in (_SERVER_NAME, _ALPN))
+        signatures = [f"{one:04x}" for one in _pairs(self._signatures) if not _is_grease(one)]
+        if signatures:
+            rest += "_" + ",".join(signatures)
+        return f"{head}_{_short(','.join(f'{suite:04x}' for suite in sorted(suites)))}_{_short(rest)}"
+
+
+def _pairs(data: bytes) -> list[int]:
+    return [(data[at] << 8) | data[at + 1] for at in range(0, len(data) - 1, 2)]
+
+
+def _is_grease(value: int) -> bool:
+    """Return whether a value is filler by RFC 8701 §2: ``0x?a?a`` with equal halves."""
+    return value & 0x0F0F == 0x0A0A and value >> 8 == value & 0xFF
+
+
+def _ends(protocol: bytes) -> str:
+    """Return the first and last character of a protocol name, or of its hexadecimal form (no letter or digit)."""
+    if not protocol:
+        return "00"
+    text = protocol[:1] + protocol[-1:]
+    if text.isalnum():
+        return text.decode("ascii")
+    written = protocol.hex()
+    return written[0] + written[-1]
+
+
+def _short(text: str) -> str:
+    return hashlib.sha256(text.encode("ascii")).hexdigest()[:12] if text else "0" * 12
