@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from mcpdetect.model.event import Event
+from mcpdetect.model.trace import Run
 
 __all__ = ["Fact"]
 
@@ -14,14 +15,14 @@ class Fact:
 
     Attributes:
         kinds: event kinds fed to ``on_event``.
-        uses: other facts it reads; they see each event first.
+        uses: other facts it reads; they see each event first and are handed to ``__init__`` in this order.
     """
 
     kinds: ClassVar[tuple[str, ...]] = ()
     uses: ClassVar[tuple[type[Fact], ...]] = ()
 
-    def __init__(self, *uses: Fact) -> None:
-        self._uses = uses
+    def __init__(self, run: Run, *uses: Fact) -> None:
+        self.run = run
 
     def on_event(self, event: Event) -> None:
         """Learn from one event of a wanted kind."""

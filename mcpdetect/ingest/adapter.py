@@ -31,8 +31,8 @@ class Declared:
 class Adapter(Protocol):
     """One evidence file.
 
-    An adapter is made with ``(path, name, declared)``: the file (compressed or not), the name used in every ``Where``, and
-    what a manifest says. The constructor reads enough to know the format and raises ``InputError`` otherwise.
+    An adapter is made with ``(path, name, declared)``: the file (compressed or not), the name used in every
+    ``Where``, and what a manifest says. The constructor reads enough to know the format and raises ``InputError`` otherwise.
     """
 
     @property

@@ -106,12 +106,12 @@ def open_evidence(path: Path, name: str | None = None) -> Stream:
             hint="leave the flag out to say that this evidence does not exist",
         )
     if head[:2] == _GZIP:
-        return Stream(cast(BinaryIO, gzip.GzipFile(fileobj=raw)), shown, "gzip")
+        return Stream(cast("BinaryIO", gzip.GzipFile(fileobj=raw)), shown, "gzip")
     if head == _ZSTD:
         import zstandard
 
         reader = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(
             raw, read_across_frames=True, closefd=True
         )
-        return Stream(cast(BinaryIO, reader), shown, "zstd")
+        return Stream(cast("BinaryIO", reader), shown, "zstd")
     return Stream(raw, shown, "")

@@ -69,6 +69,7 @@ DenialMode = Literal[
     "route-blackhole",
     "output-drop",
     "output-reject",
+    "input-drop",
     "dropped-on-path",
     "rejected-on-path",
     "refused",
