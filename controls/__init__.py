@@ -1,0 +1,1 @@
+"""Positive controls and the recorder that runs them: never imported by ``mcpdetect``."""

@@ -1,0 +1,62 @@
+"""``python -m controls list | record``: what can be recorded, and recording it."""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import sys
+from pathlib import Path
+
+from controls.catalog import Control, Variant, controls
+from controls.recorder.errors import RecorderError
+from controls.recorder.record import record
+from mcpdetect.errors import McpDetectError
+
+__all__ = ["main"]
+
+
+def _chosen(patterns: list[str]) -> list[tuple[Control, Variant]]:
+    """Return the variants whose case id matches one of the patterns (shell style; a prefix names all below it)."""
+    found = [(control, variant) for control in controls() for variant in control.variants.values()]
+    if not patterns:
+        return found
+    return [
+        (control, variant)
+        for control, variant in found
+        for case in [f"{control.id}/{variant.name}"]
+        if any(fnmatch.fnmatchcase(case, one) or case.startswith(one.rstrip("/") + "/") for one in patterns)
+    ]
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command line; return its exit status (0 done, 1 a recording failed, 2 usage)."""
+    parser = argparse.ArgumentParser(prog="python -m controls", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    listing = commands.add_parser("list", help="list the cases that can be recorded")
+    recording = commands.add_parser("record", help="record cases (needs root)")
+    for one in (listing, recording):
+        one.add_argument("case", nargs="*", help="case ids or shell patterns, such as egress/direct-ip; default: all")
+    recording.add_argument("--out", type=Path, default=Path("corpus"), help="where bundles go (default: corpus)")
+    recording.add_argument("--seed", type=int, default=0, help="what canaries are derived from (default: 0)")
+    options = parser.parse_args(argv)
+    try:
+        chosen = _chosen(options.case)
+        if not chosen:
+            print(f"no case matches {' '.join(options.case)}", file=sys.stderr)
+            return 2
+        for control, variant in chosen:
+            case = f"{control.id}/{variant.name}"
+            if options.command == "list":
+                print(f"{variant.truth:7} {case}  {variant.why}")
+            else:
+                folder = record(control, variant, options.out, seed=options.seed)
+                size = sum(path.stat().st_size for path in folder.iterdir())
+                print(f"recorded {case} ({size} bytes)", flush=True)
+    except (RecorderError, McpDetectError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

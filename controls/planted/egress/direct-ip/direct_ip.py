@@ -1,0 +1,36 @@
+"""Send a few bytes to an address that no lookup ever named."""
+
+import os
+import socket
+import sys
+
+how, address, port = sys.argv[1], sys.argv[2], int(sys.argv[3])
+family = socket.AF_INET6 if ":" in address else socket.AF_INET
+
+
+def tcp() -> None:
+    with socket.socket(family, socket.SOCK_STREAM) as sock:
+        sock.connect((address, port))
+        sock.sendall(b"report: 3 files, 1 host\n")
+        sock.recv(64)
+
+
+def udp() -> None:
+    with socket.socket(family, socket.SOCK_DGRAM) as sock:
+        sock.settimeout(5)
+        sock.sendto(b"report: 3 files, 1 host\n", (address, port))
+        sock.recv(64)
+
+
+if how == "tcp":
+    tcp()
+elif how == "udp":
+    udp()
+elif how == "child":
+    child = os.fork()
+    if child == 0:
+        tcp()
+        os._exit(0)
+    os.waitpid(child, 0)
+else:
+    raise SystemExit(f"unknown way {how}")

@@ -1,0 +1,245 @@
+"""A cell: a server namespace and an internet namespace, joined by one wire, with no way out of either.
+
+The namespaces have no names: each lives as long as its keeper process, and the kernel kills the keepers with the
+recorder. So nothing of a cell can stay behind, however the recorder ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+
+from controls.recorder.background import Background, await_line, wait_until
+from controls.recorder.denial import DENIALS, counters, deny
+from controls.recorder.errors import RecorderError
+from controls.recorder.internet import DNS_MODES, DNS_PORT, SINK_PORT
+from controls.recorder.tools import environment, run
+
+__all__ = ["CLOSED_PORT", "GATEWAY4", "GATEWAY6", "SERVER4", "SERVER6", "Cell"]
+
+SERVER4, GATEWAY4 = "10.200.0.2", "10.200.0.1"
+SERVER6, GATEWAY6 = "fd00:200::2", "fd00:200::1"
+CLOSED_PORT = 9
+"""The one port on which nothing answers: a connect there is refused by a reset."""
+
+_SINKS = f"""table inet sinks {{
+  chain arrive {{
+    type nat hook prerouting priority -100; policy accept;
+    iifname "wire" ip daddr {GATEWAY4} meta l4proto {{ tcp, udp }} th dport 53 accept
+    iifname "wire" ip6 daddr {GATEWAY6} meta l4proto {{ tcp, udp }} th dport 53 accept
+    iifname "wire" meta l4proto {{ tcp, udp }} th dport != {CLOSED_PORT} redirect to :{SINK_PORT}
+  }}
+}}
+"""
+# Quiet and predictable interfaces: no duplicate address detection, no router solicitations.
+_SETTINGS = (
+    "net/ipv6/conf/all/accept_dad=0",
+    "net/ipv6/conf/default/accept_dad=0",
+    "net/ipv6/conf/all/router_solicitations=0",
+    "net/ipv6/conf/default/router_solicitations=0",
+    "net/ipv6/conf/default/accept_ra=0",
+    "net/ipv4/conf/all/rp_filter=0",
+    "net/ipv4/conf/default/rp_filter=0",
+    "net/ipv4/ping_group_range=0 2147483647",
+)
+
+
+class Cell:
+    """The two namespaces, the fake internet and the watchers on the wire. Use it as a context manager.
+
+    Args:
+        folder: where the watchers write ``capture.pcap``, ``dnsmasq.log`` and what the tools said.
+        denial: a name in ``DENIALS``, None for an open network.
+        ipv6: whether the server has IPv6 addresses and routes.
+        dns: how names are answered (``DNS_MODES``).
+        capture: whether tcpdump runs.
+    """
+
+    def __init__(
+        self, folder: Path, *, denial: str | None = None, ipv6: bool = True, dns: str = "answer", capture: bool = True
+    ) -> None:
+        if denial is not None and denial not in DENIALS:
+            raise RecorderError(f"no denial {denial!r}; there are {', '.join(sorted(DENIALS))}")
+        if dns not in DNS_MODES:
+            raise RecorderError(f"no dns mode {dns!r}; there are {', '.join(DNS_MODES)}")
+        self._folder = folder
+        self._denial = denial
+        self._ipv6 = ipv6
+        self._dns = (DENIALS[denial].dns if denial else "") or dns
+        self._capture = capture
+        self._helpers: list[Background] = []
+        self._tcpdump: Background | None = None
+        self._dnsmasq: Background | None = None
+        self._enter: dict[str, Callable[..., str]] = {}
+        self.keeper = 0
+        """Process id that holds the server namespace."""
+
+    def __enter__(self) -> Cell:
+        try:
+            self._build()
+        except BaseException:
+            self._tear_down()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._tear_down()
+
+    def _start(self, helper: Background) -> Background:
+        self._helpers.append(helper)
+        return helper
+
+    def _namespace(self, name: str) -> int:
+        keeper = self._start(Background(f"{name} namespace", ["unshare", "--net", "--", "sleep", "infinity"]))
+        mine = Path("/proc/self/ns/net").readlink()
+        link = Path(f"/proc/{keeper.pid}/ns/net")
+
+        def apart() -> bool:
+            if keeper.process.poll() is not None:
+                raise RecorderError(f"{name} namespace: unshare ended; are namespaces allowed here?")
+            return link.readlink() != mine
+
+        wait_until(apart, f"{name} namespace")
+
+        def enter(*argv: str, stdin: str | None = None) -> str:
+            return run("nsenter", f"--net=/proc/{keeper.pid}/ns/net", "--", *argv, stdin=stdin)
+
+        self._enter[name] = enter
+        for setting in _SETTINGS:
+            path, _, value = setting.partition("=")
+            enter("sh", "-c", 'echo "$1" > "/proc/sys/$0"', path, value)
+        enter("ip", "link", "set", "lo", "up")
+        return keeper.pid
+
+    def _build(self) -> None:
+        self.keeper = self._namespace("server")
+        internet = self._namespace("internet")
+        server, outside = self._enter["server"], self._enter["internet"]
+        server("ip", "link", "add", "eth0", "type", "veth", "peer", "name", "wire", "netns", str(internet))
+        if not self._ipv6:
+            server("sh", "-c", "echo 1 > /proc/sys/net/ipv6/conf/eth0/disable_ipv6")
+        outside("ip", "addr", "add", f"{GATEWAY4}/24", "dev", "wire")
+        outside("ip", "addr", "add", f"{GATEWAY6}/64", "dev", "wire", "nodad")
+        outside("ip", "link", "set", "wire", "up")
+        server("ip", "addr", "add", f"{SERVER4}/24", "dev", "eth0")
+        if self._ipv6:
+            server("ip", "addr", "add", f"{SERVER6}/64", "dev", "eth0", "nodad")
+        server("ip", "link", "set", "eth0", "up")
+        server("ip", "route", "add", "default", "via", GATEWAY4)
+        if self._ipv6:
+            server("ip", "-6", "route", "add", "default", "via", GATEWAY6)
+        # Every address is local to the internet namespace (AnyIP): whatever is dialled, somebody is there.
+        outside("ip", "route", "add", "local", "0.0.0.0/0", "dev", "lo", "table", "main")
+        outside("ip", "-6", "route", "add", "local", "::/0", "dev", "lo", "table", "main")
+        outside("nft", "-f", "-", stdin=_SINKS)
+        self._sinks(internet)
+        self._names(internet)
+        if self._capture:
+            self._watch()
+        if self._denial and not DENIALS[self._denial].dns:
+            deny(self._denial, self._enter)
+
+    def _sinks(self, internet: int) -> None:
+        root = Path(__file__).resolve().parents[2]
+        sinks = self._start(
+            Background(
+                "fake internet",
+                [sys.executable, "-m", "controls.recorder.internet", self._dns],
+                netns=internet,
+                cwd=root,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                env={**environment(), "PYTHONPATH": str(root)},
+            )
+        )
+        if sinks.process.stdout is not None:
+            await_line(sinks.process.stdout, b"ready\n", "fake internet")
+
+    def _names(self, internet: int) -> None:
+        log = self._folder / "dnsmasq.log"
+        self._dnsmasq = self._start(
+            Background(
+                "dnsmasq",
+                [
+                    "dnsmasq",
+                    "--keep-in-foreground",
+                    "--conf-file=/dev/null",
+                    "--pid-file=",
+                    "--user=root",
+                    "--no-resolv",
+                    "--no-hosts",
+                    "--bind-interfaces",
+                    "--except-interface=lo",
+                    f"--listen-address={GATEWAY4}",
+                    f"--listen-address={GATEWAY6}",
+                    f"--server=127.0.0.1#{DNS_PORT}",
+                    *self.dns_options(),
+                    f"--log-facility={log}",
+                ],
+                netns=internet,
+            )
+        )
+        wait_until(lambda: log.exists() and b": started, version" in log.read_bytes(), "dnsmasq")
+
+    @staticmethod
+    def dns_options() -> list[str]:
+        """Return the options that shape the name server's log."""
+        return ["--log-queries=extra"]
+
+    @staticmethod
+    def capture_options() -> list[str]:
+        """Return tcpdump's options: written packet by packet, whole packets, no names."""
+        return ["-i", "eth0", "--immediate-mode", "-U", "-n", "-s", "262144"]
+
+    def _watch(self) -> None:
+        said = self._folder / "tcpdump.txt"
+        with said.open("wb") as stderr:
+            self._tcpdump = self._start(
+                Background(
+                    "tcpdump",
+                    ["tcpdump", *self.capture_options(), "-Z", "root", "-w", str(self._folder / "capture.pcap")],
+                    netns=self.keeper,
+                    stderr=stderr,
+                )
+            )
+        wait_until(lambda: b"listening on eth0" in said.read_bytes(), "tcpdump")
+
+    def settle(self) -> None:
+        """Wait until the capture has not grown for 150 ms (at most 3 s): late packets belong to the run."""
+        capture = self._folder / "capture.pcap"
+        if self._tcpdump is None:
+            return
+        quiet = 0
+        size = -1
+
+        def still() -> bool:
+            nonlocal quiet, size
+            now = capture.stat().st_size
+            quiet = quiet + 1 if now == size else 0
+            size = now
+            return quiet >= 15
+
+        with contextlib.suppress(RecorderError):
+            wait_until(still, "capture", 3.0)
+
+    def close_watchers(self) -> None:
+        """Stop tcpdump and dnsmasq so that both write their closing lines."""
+        if self._tcpdump is not None:
+            self._tcpdump.stop(signal.SIGINT)
+        if self._dnsmasq is not None:
+            self._dnsmasq.stop(signal.SIGTERM)
+
+    def counters(self) -> str | None:
+        """Return the denying firewall's table with its counters, None without one."""
+        return counters(self._denial, self._enter) if self._denial else None
+
+    def _tear_down(self) -> None:
+        while self._helpers:
+            self._helpers.pop().stop()

@@ -1,0 +1,118 @@
+"""Ways to deny a cell the network, each by the mechanism a real sandbox would use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from controls.recorder.errors import RecorderError
+
+__all__ = ["DENIALS", "TABLE", "Denial", "counters", "deny"]
+
+TABLE = "inet mcpdetect"
+"""The nftables table that denies; its counters are firewall evidence."""
+
+_RULES = """table inet mcpdetect {{
+  chain deny {{
+    type filter hook {hook} priority 0; policy accept;
+    {rules}
+  }}
+}}
+"""
+# Neighbour discovery must live, as ARP does: denying it would be another denial, "link-down".
+_ND = "icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } accept"
+
+
+@dataclass(frozen=True, slots=True)
+class Denial:
+    """One way of denying the network.
+
+    Attributes:
+        side: whose namespace it is set up in, ``server`` or ``internet``.
+        hook: the nftables hook, ``""`` where no firewall is used.
+        rules: the nftables rules.
+        routes: what replaces the default routes: a route type, ``delete``, or ``""``.
+        link: the internet's end of the wire is set down.
+        dns: the name server's behaviour, where it is the denial.
+    """
+
+    side: str = "server"
+    hook: str = ""
+    rules: str = ""
+    routes: str = ""
+    link: bool = False
+    dns: str = ""
+
+
+def _output(verdict: str) -> Denial:
+    return Denial("server", "output", f'{_ND}; oifname "eth0" counter {verdict}')
+
+
+def _gateway(verdict: str, *, names: bool = False) -> Denial:
+    allow = "udp dport 53 accept; tcp dport 53 accept; " if names else ""
+    return Denial("internet", "input", f'{_ND}; {allow}iifname "wire" counter {verdict}')
+
+
+DENIALS: dict[str, Denial] = {
+    "output-drop": _output("drop"),
+    "output-reject": _output("reject"),
+    "output-reject-admin": _output("reject with icmpx admin-prohibited"),
+    "output-reject-reset": Denial(
+        "server",
+        "output",
+        f'{_ND}; oifname "eth0" meta l4proto tcp counter reject with tcp reset; oifname "eth0" counter drop',
+    ),
+    "input-drop": Denial("server", "input", f'{_ND}; iifname "eth0" counter drop'),
+    "gateway-drop": _gateway("drop"),
+    "gateway-drop-dns-open": _gateway("drop", names=True),
+    "gateway-reject": _gateway("reject"),
+    "gateway-reject-admin": _gateway("reject with icmpx admin-prohibited", names=True),
+    "gateway-reject-reset": Denial(
+        "internet",
+        "input",
+        f'{_ND}; udp dport 53 accept; iifname "wire" meta l4proto tcp counter reject with tcp reset; '
+        'iifname "wire" counter drop',
+    ),
+    "no-route": Denial(routes="delete"),
+    "unreachable": Denial(routes="unreachable"),
+    "prohibit": Denial(routes="prohibit"),
+    "blackhole": Denial(routes="blackhole"),
+    "link-down": Denial(side="internet", link=True),
+    "dns-nxdomain": Denial(dns="nxdomain"),
+    "dns-servfail": Denial(dns="servfail"),
+    "dns-refused": Denial(dns="refused"),
+}
+"""Name of a denial, as in ``run.denial`` of a manifest, to what is set up."""
+
+
+def deny(name: str, enter: dict[str, Callable[..., str]]) -> None:
+    """Set a denial up.
+
+    Args:
+        name: its name in ``DENIALS``.
+        enter: ``server`` and ``internet`` to a function that runs a command in that namespace.
+
+    Raises:
+        RecorderError: there is no such denial, or a tool failed.
+    """
+    if name not in DENIALS:
+        raise RecorderError(f"no denial {name!r}; there are {', '.join(sorted(DENIALS))}")
+    denial = DENIALS[name]
+    inside = enter[denial.side]
+    if denial.hook:
+        rules = denial.rules.replace("; ", "\n    ")
+        inside("nft", "-f", "-", stdin=_RULES.format(hook=denial.hook, rules=rules))
+    for family in ("-4", "-6") if denial.routes else ():
+        inside("ip", family, "route", "flush", "default")
+        if denial.routes != "delete":
+            inside("ip", family, "route", "add", denial.routes, "default")
+    if denial.link:
+        inside("ip", "link", "set", "wire", "down")
+
+
+def counters(name: str, enter: dict[str, Callable[..., str]]) -> str | None:
+    """Return the firewall's own table with its counters, None where the denial uses no firewall."""
+    denial = DENIALS[name]
+    if not denial.hook:
+        return None
+    return enter[denial.side]("nft", "list", "table", *TABLE.split())

@@ -1,0 +1,185 @@
+"""The room a target runs in: its own root, processes, user and home; strace stands at the door.
+
+The root is a tmpfs with the distribution's ``/usr`` bound read-only, a small ``/etc``, and nothing else of the
+machine. The target is an ordinary user; strace is root in the same process namespace, so pids in the log are the
+target's own, and the target can neither read the log nor signal strace.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from controls.recorder.background import Background
+from controls.recorder.canaries import HOME
+from controls.recorder.errors import RecorderError
+
+__all__ = ["CONTROL", "STRACE_OPTIONS", "UID", "Room"]
+
+UID = 1000
+CONTROL = "/srv/control"
+"""Where the control's own programs lie inside the room."""
+STRACE_OPTIONS = ("-f", "-ttt", "-T", "-yy", "-s", "4096")
+
+_ETC = {
+    "passwd": f"root:x:0:0:root:/root:/bin/sh\ndev:x:{UID}:{UID}:dev:{HOME}:/bin/sh\n",
+    "group": f"root:x:0:\ndev:x:{UID}:\n",
+    "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
+    "hostname": "cell\n",
+    "host.conf": "multi on\n",
+}
+
+# $1 stage folder, $2 working directory, $3 where strace writes; then strace's command with the target's.
+_ENTER = r"""
+set -eu
+stage=$1 folder=$2
+shift 2
+mount --make-rprivate /
+root=$stage/root
+mount -t tmpfs -o mode=755,nosuid room "$root"
+cd "$root"
+mkdir usr proc dev dev/shm tmp etc home home/dev run srv srv/control root sys var var/tmp old
+mkdir -m 700 run/record
+chmod 1777 tmp var/tmp dev/shm
+mount --bind /usr usr
+mount -o remount,bind,ro,nosuid usr
+mount -t tmpfs -o mode=755,ro none usr/local
+for name in bin sbin lib lib64; do ln -s "usr/$name" "$name"; done
+cp -r "$stage/etc/." etc
+cp /etc/ld.so.cache etc
+mkdir etc/ssl etc/alternatives
+mount --bind /etc/ssl etc/ssl
+mount --bind /etc/alternatives etc/alternatives
+for name in null zero full random urandom; do touch "dev/$name"; mount --bind "/dev/$name" "dev/$name"; done
+ln -s /proc/self/fd dev/fd
+mount -t proc proc proc
+mount --bind "$stage/home" home/dev
+mount --bind "$stage/control" srv/control
+mount -o remount,bind,ro srv/control
+mount --bind "$stage/record" run/record
+hostname cell
+pivot_root . old
+umount -l old
+rmdir old
+cd "$folder"
+exec setpriv --no-new-privs -- "$@"
+"""
+
+
+class Room:
+    """The target's surroundings, made in a stage folder.
+
+    Args:
+        stage: an empty folder of the recorder.
+        control: folder with the control's programs, copied in.
+        resolver: lines of ``/etc/resolv.conf``.
+        hosts: lines of ``/etc/hosts`` besides localhost.
+    """
+
+    def __init__(self, stage: Path, control: Path, *, resolver: Sequence[str], hosts: Sequence[str] = ()) -> None:
+        self._stage = stage
+        for name in ("root", "etc", "home/project", "record"):
+            (stage / name).mkdir(parents=True)
+        shutil.copytree(control, stage / "control")
+        for name, text in _ETC.items():
+            (stage / "etc" / name).write_text(text)
+        (stage / "etc/resolv.conf").write_text("".join(f"nameserver {address}\n" for address in resolver))
+        lines = ["127.0.0.1 localhost", "::1 localhost ip6-localhost", "127.0.1.1 cell", *hosts]
+        (stage / "etc/hosts").write_text("".join(line + "\n" for line in lines))
+        self.home = stage / "home"
+        self.log = stage / "record" / "strace.log"
+
+    def own(self) -> None:
+        """Give the home to the target's user. Call it once everything is planted."""
+        for folder, names, files in os.walk(self.home):
+            for name in (".", *names, *files):
+                os.chown(Path(folder) / name, UID, UID, follow_symlinks=False)
+        for path in (self._stage, self._stage / "etc", self._stage / "control"):
+            path.chmod(0o755)
+
+    def start(
+        self,
+        netns: int,
+        argv: Sequence[str],
+        environment: Mapping[str, str],
+        *,
+        options: Sequence[str] = STRACE_OPTIONS,
+        folder: str = f"{HOME}/project",
+        stdin: int = subprocess.DEVNULL,
+        stdout: int = subprocess.DEVNULL,
+    ) -> Background:
+        """Start the target under strace.
+
+        Args:
+            netns: process id that holds the server's network namespace.
+            argv: the target, its program by absolute path.
+            environment: the target's whole environment.
+            options: strace's options.
+            folder: working directory.
+            stdin: as for Popen.
+            stdout: as for Popen.
+        """
+        strace = ["/usr/bin/strace", *options, "-o", "/run/record/strace.log", "-u", "dev", "--"]
+        command = ["/usr/bin/env", "-i", *(f"{name}={value}" for name, value in environment.items()), *strace, *argv]
+        apart = ["unshare", "--mount", "--pid", "--ipc", "--uts", "--fork", "--kill-child=KILL", "--"]
+        said = (self._stage / "stderr.txt").open("wb")
+        with said:
+            return Background(
+                "target",
+                [*apart, "/bin/sh", "-c", _ENTER, "enter", str(self._stage), folder, *command],
+                netns=netns,
+                stdin=stdin,
+                stdout=stdout,
+                stderr=said,
+            )
+
+    def said(self) -> str:
+        """Return what the room's set-up, strace and the target wrote to standard error."""
+        return (self._stage / "stderr.txt").read_text("utf-8", "backslashreplace")
+
+    @staticmethod
+    def processes(outer: int) -> list[int]:
+        """Return the processes inside the room: all of its process namespace but the first, which is strace."""
+        children = Path(f"/proc/{outer}/task/{outer}/children").read_text().split()
+        if not children:
+            return []
+        inside = Path(f"/proc/{children[0]}/ns/pid").readlink()
+        found = []
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit() and entry.name != children[0]:
+                try:
+                    if (entry / "ns/pid").readlink() == inside:
+                        found.append(int(entry.name))
+                except OSError:
+                    continue
+        return found
+
+    def finish(self, target: Background, seconds: float) -> int | None:
+        """Wait for the target's end; then signal its processes, never strace, so that the log ends properly.
+
+        Returns:
+            The exit status, None when it had to be stopped.
+
+        Raises:
+            RecorderError: strace did not end even then.
+        """
+        try:
+            return target.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            pass
+        for how in (signal.SIGTERM, signal.SIGKILL):
+            for pid in self.processes(target.pid):
+                try:
+                    os.kill(pid, how)
+                except ProcessLookupError:
+                    continue
+            try:
+                target.process.wait(2.0)
+            except subprocess.TimeoutExpired:
+                continue
+            return None
+        raise RecorderError("the target could not be stopped")

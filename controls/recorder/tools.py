@@ -1,0 +1,89 @@
+"""Programs the recorder calls: where they come from, and running them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+
+from controls.recorder.errors import RecorderError
+
+__all__ = ["PACKAGES", "environment", "missing", "require", "run", "version_of"]
+
+PACKAGES = {
+    "dnsmasq": "dnsmasq-base",
+    "gcc": "gcc",
+    "ip": "iproute2",
+    "mount": "mount",
+    "nft": "nftables",
+    "node": "nodejs",
+    "nsenter": "util-linux",
+    "pivot_root": "util-linux",
+    "setpriv": "util-linux",
+    "strace": "strace",
+    "tcpdump": "tcpdump",
+    "unshare": "util-linux",
+}
+"""Program -> the Debian package that holds it."""
+
+_SYSTEM_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
+_ALWAYS = ("dnsmasq", "ip", "mount", "nft", "nsenter", "pivot_root", "setpriv", "strace", "tcpdump", "unshare")
+
+
+def missing(programs: Iterable[str] = ()) -> str | None:
+    """Return one sentence about what keeps this machine from recording, None when nothing does."""
+    problems = []
+    if os.geteuid() != 0:
+        problems.append("recording makes network namespaces and needs root")
+    absent = sorted({name for name in (*_ALWAYS, *programs) if shutil.which(name, path=_SYSTEM_PATH) is None})
+    if absent:
+        packages = " ".join(sorted({PACKAGES[name] for name in absent}))
+        problems.append(f"not found: {', '.join(absent)} (apt-get install {packages})")
+    return "; ".join(problems) or None
+
+
+def require(programs: Iterable[str] = ()) -> None:
+    """Check that recording is possible here.
+
+    Raises:
+        RecorderError: not root, or a program is missing; the message names the Debian package.
+    """
+    problem = missing(programs)
+    if problem:
+        raise RecorderError(problem)
+
+
+def run(*argv: str, stdin: str | None = None) -> str:
+    """Run a short command to its end and return its output.
+
+    Raises:
+        RecorderError: it failed or took longer than 20 s.
+    """
+    try:
+        done = subprocess.run(
+            argv, input=stdin, capture_output=True, text=True, timeout=20, check=False, env=environment()
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise RecorderError(f"{' '.join(argv)}: {error}") from error
+    if done.returncode:
+        raise RecorderError(f"{' '.join(argv)}: exit {done.returncode}: {done.stderr.strip() or done.stdout.strip()}")
+    return done.stdout
+
+
+def environment() -> dict[str, str]:
+    """Return the environment of the recorder's own tools: fixed, in UTC and English."""
+    return {"PATH": _SYSTEM_PATH, "LC_ALL": "C.UTF-8", "TZ": "UTC"}
+
+
+def version_of(program: str) -> str:
+    """Return name and version of a tool as a manifest states it, such as ``strace 6.1``."""
+    flag = "--version"
+    done = subprocess.run([program, flag], capture_output=True, text=True, timeout=20, check=False, env=environment())
+    # strace -- version 6.1 / tcpdump version 4.99.3 / Dnsmasq version 2.90  Copyright ... / nftables v1.0.6 (...)
+    words = (done.stdout or done.stderr).split()
+    for word in words:
+        if word.lstrip("v")[:1].isdigit():
+            return f"{Path(program).name} {word.lstrip('v')}"
+    return Path(program).name

@@ -1,0 +1,150 @@
+"""What a recorded bundle says about itself: the values of ``manifest.json``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+from mcpdetect.model.place import STRICT
+from mcpdetect.model.vocabulary import Channel
+
+__all__ = [
+    "MANIFEST_SCHEMA",
+    "Manifest",
+    "ManifestEvidence",
+    "ManifestHost",
+    "ManifestLoss",
+    "ManifestRun",
+    "ManifestSecret",
+]
+
+MANIFEST_SCHEMA = "mcpdetect.manifest/0"
+"""Name and version of the manifest format; the number grows when a reader of the old one would misread it."""
+
+
+@dataclass(slots=True)
+class ManifestRun:
+    """The run that was recorded.
+
+    Attributes:
+        target: the command, argv.
+        mode: ``open`` or ``denied``.
+        denial: how the network was denied (``output-drop``, ``no-route``, ...), None when it was open.
+        entry: absolute path of the program at which the target begins; execs before it are the launcher's.
+        resolvers: addresses of the name servers the target was given.
+        started_ns, ended_ns: epoch nanoseconds by the recorder's clock.
+        exit: the target's exit status (128 + number for a signal), None when the recorder had to stop it.
+        notes: anything a reader should know.
+    """
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
+
+    target: list[str]
+    mode: Literal["open", "denied"]
+    denial: str | None
+    entry: str | None
+    resolvers: list[str]
+    started_ns: int
+    ended_ns: int
+    exit: int | None
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class ManifestHost:
+    """The machine the recording was made on; ``shell`` is how the cell was run (``netns``)."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
+
+    kernel: str
+    machine: str
+    shell: str
+    versions: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class ManifestLoss:
+    """Something an evidence file is known to have lost; words as in ``mcpdetect.model.observation.Loss``."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
+
+    what: str
+    detail: str
+    count: int = 1
+
+
+@dataclass(slots=True)
+class ManifestEvidence:
+    """One evidence file of the bundle.
+
+    Attributes:
+        path: its path inside the bundle.
+        channel, format: what it is.
+        tool: name and version of what wrote it.
+        options: the tool's options.
+        begin_ns, end_ns: when the tool was ready, and when it was told to stop.
+        complete: the tool lived until then.
+        scope: what part of the world it covers, such as an interface.
+        losses: what it is known to have lost.
+        sha256, bytes: of the file as it lies in the bundle.
+    """
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
+
+    path: str
+    channel: Channel
+    format: str
+    tool: str
+    options: list[str]
+    begin_ns: int
+    end_ns: int
+    complete: bool
+    scope: str
+    losses: list[ManifestLoss]
+    sha256: str
+    bytes: int
+
+
+@dataclass(slots=True)
+class ManifestSecret:
+    """A planted secret: ``path`` or ``variable`` says where, ``value`` what (fake; it begins with ``CANARY-``).
+
+    ``sha256`` is of the value, and stands alone where the value is kept elsewhere.
+    """
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
+
+    kind: str
+    sha256: str
+    path: str | None = None
+    variable: str | None = None
+    value: str | None = None
+
+
+@dataclass(slots=True)
+class Manifest:
+    """A bundle's ``manifest.json``.
+
+    Attributes:
+        schema: ``MANIFEST_SCHEMA``.
+        id: the case, ``<category>/<control>/<variant>``; for a run of a real server, a name of the same shape.
+        control, variant: which control was recorded, and in which form.
+        seed: what the canaries were derived from.
+        recorded: ISO 8601 date.
+        run, host, evidence, secrets: see there.
+        expect: path inside the bundle of an expectations file, where the case has one.
+    """
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
+
+    schema: str
+    id: str
+    control: str
+    variant: str
+    seed: int
+    recorded: str
+    run: ManifestRun
+    host: ManifestHost
+    evidence: list[ManifestEvidence]
+    secrets: list[ManifestSecret]
+    expect: str | None = None
