@@ -1,0 +1,411 @@
+"""Every contact with the world outside: attempts seen by system calls, flows seen on the wire, joined by destination.
+
+An attempt (a program asked for it), a connection (it came about) and a transfer (bytes left) are three things and
+stay three things here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+from mcpdetect.contract import Fact
+from mcpdetect.model.addresses import is_remote, scope_of
+from mcpdetect.model.event import Event
+from mcpdetect.model.net import (
+    FirewallDrop,
+    HttpRequest,
+    NetFlow,
+    NetPacket,
+    SocketConnect,
+    SocketReceive,
+    SocketSend,
+    SocketState,
+)
+from mcpdetect.model.place import Where
+from mcpdetect.model.trace import Run
+from mcpdetect.model.vocabulary import Outcome, RemoteSource, Transport
+
+__all__ = ["ERRNO_OUTCOME", "MAX_KEPT", "MAX_TARGETS", "Attempt", "Contacts", "Proxied", "Target"]
+
+MAX_TARGETS = 50_000
+"""Most distinct destinations kept; more are counted in ``Contacts.overflow``."""
+MAX_KEPT = 64
+"""Most attempts and flows kept in full per destination; further ones are only counted."""
+
+ERRNO_OUTCOME: dict[str, Outcome] = {
+    "ECONNREFUSED": "refused",
+    "ECONNRESET": "refused",
+    "ENETUNREACH": "unreachable",
+    "EHOSTUNREACH": "unreachable",
+    "ENETDOWN": "unreachable",
+    "EHOSTDOWN": "unreachable",
+    "EACCES": "denied",
+    "EPERM": "denied",
+    "EINVAL": "denied",
+    "ETIMEDOUT": "timed_out",
+    "EADDRNOTAVAIL": "failed",
+    "EAFNOSUPPORT": "failed",
+    "EINPROGRESS": "in_progress",
+    "EALREADY": "in_progress",
+    "EAGAIN": "in_progress",
+    "EINTR": "in_progress",
+}
+"""What an errno of connect(2), or of SO_ERROR, says about the attempt; see DESIGN §6 for what it says about denial."""
+
+# The caller's own mistake: nothing was attempted (connect(2)).
+_NO_ATTEMPT = frozenset({"EFAULT", "EBADF", "ENOTSOCK", "EISCONN", "EPROTOTYPE", "ENOENT"})
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One attempt to reach a destination, as system calls show it.
+
+    Attributes:
+        via: ``connect``; ``send`` for datagrams and sends without connect; ``accept`` for traffic on a connection that
+            the other side opened.
+        outcome, error: what the calls alone show, errno where there is one.
+        late: the error came after the attempt had been pending (SO_ERROR, a later call), not at once.
+        t_ns, closed_ns: when it was made, and when its socket was closed.
+        sent, sends, replies: bytes that left, sends that worked, receives with data.
+        waited: a wait for it timed out.
+    """
+
+    process: str | None
+    transport: Transport | None
+    address: str
+    port: int | None
+    via: Literal["connect", "send", "accept"]
+    outcome: Outcome
+    error: str | None
+    t_ns: int | None
+    where: list[Where]
+    late: bool = False
+    closed_ns: int | None = None
+    sent: int = 0
+    sends: int = 0
+    replies: int = 0
+    failed_sends: int = 0
+    waited: bool = False
+    remote_source: RemoteSource | None = None
+
+
+@dataclass(slots=True)
+class Proxied:
+    """A request through an HTTP proxy: the destination is the one asked for, not the proxy. ``status`` is the answer."""
+
+    host: str
+    method: str
+    where: list[Where]
+    process: str | None
+    t_ns: int | None
+    proxy: str | None
+    status: int | None = None
+
+
+@dataclass(slots=True)
+class Target:
+    """One destination: transport, address and port, with everything that concerns it."""
+
+    transport: str
+    address: str
+    port: int | None
+    attempts: list[Attempt] = field(default_factory=list)
+    more_attempts: int = 0
+    flows: list[NetFlow] = field(default_factory=list)
+    more_flows: int = 0
+    packets: list[NetPacket] = field(default_factory=list)
+    more_packets: int = 0
+    dropped: list[FirewallDrop] = field(default_factory=list)
+
+    @property
+    def tried(self) -> int:
+        """How many attempts system calls show."""
+        return len(self.attempts) + self.more_attempts
+
+    @property
+    def first_ns(self) -> int | None:
+        """The earliest time at which it was contacted."""
+        times = [item.t_ns for item in (*self.attempts, *self.flows, *self.packets) if item.t_ns is not None]
+        return min(times, default=None)
+
+    @property
+    def sent(self) -> bool:
+        """Whether anything certainly left for it: bytes of a send, or payload on the wire."""
+        return any(item.sent for item in self.attempts) or any(
+            flow.data_out or (flow.transport == "udp" and flow.packets_out) for flow in self.flows
+        )
+
+
+class Contacts(Fact):
+    """All destinations outside this machine that the run tried or reached."""
+
+    kinds: ClassVar[tuple[str, ...]] = (
+        "socket.connect",
+        "socket.state",
+        "socket.send",
+        "socket.receive",
+        "http.request",
+        "net.flow",
+        "net.packet",
+        "firewall.drop",
+    )
+
+    def __init__(self, run: Run, *uses: Fact) -> None:
+        super().__init__(run, *uses)
+        self._targets: dict[tuple[str, str, int | None], Target] = {}
+        self._live: dict[str, Attempt] = {}
+        self._datagrams: dict[tuple[str, str, int | None], Attempt] = {}
+        self._datagram_keys: dict[str, list[tuple[str, str, int | None]]] = {}
+        self._proxying: dict[str, Proxied] = {}
+        self._local: set[str] = set()
+        self.proxied: list[Proxied] = []
+        self.unknown_destination: list[Where] = []
+        self.overflow = 0
+        self.udp_denied = False
+
+    def on_event(self, event: Event) -> None:
+        """Learn from one event."""
+        if isinstance(event, SocketSend):
+            self._send(event)
+        elif isinstance(event, SocketReceive):
+            self._receive(event)
+        elif isinstance(event, SocketState):
+            self._state(event)
+        elif isinstance(event, SocketConnect):
+            self._connect(event)
+        elif isinstance(event, NetFlow):
+            self._flow(event)
+        elif isinstance(event, NetPacket):
+            self._packet(event)
+        elif isinstance(event, HttpRequest):
+            self._http(event)
+        elif isinstance(event, FirewallDrop) and event.address and event.action != "accept":
+            target = self._target(event.transport or "ip", event.address, event.port)
+            if target is not None and len(target.dropped) < MAX_KEPT:
+                target.dropped.append(event)
+
+    def targets(self) -> Iterator[Target]:
+        """Yield every destination, in the order first met."""
+        yield from self._targets.values()
+
+    def _target(self, transport: str, address: str, port: int | None) -> Target | None:
+        """Return the record of a destination outside this machine, None for one inside or when there is no room."""
+        key = (transport, address, port)
+        target = self._targets.get(key)
+        if target is None:
+            if not is_remote(address):
+                return None
+            if len(self._targets) >= MAX_TARGETS:
+                self.overflow += 1
+                return None
+            target = self._targets[key] = Target(transport, address, port)
+        return target
+
+    def _keep(self, attempt: Attempt) -> None:
+        target = self._target(attempt.transport or "unknown", attempt.address, attempt.port)
+        if target is None:
+            return
+        if len(target.attempts) < MAX_KEPT:
+            target.attempts.append(attempt)
+        else:
+            target.more_attempts += 1
+
+    def _connect(self, event: SocketConnect) -> None:
+        if event.address is None:
+            hidden = event.family in ("", "inet", "inet6") and event.error not in (*_NO_ATTEMPT, "EINVAL")
+            if hidden and event.transport not in ("unix", "netlink", "vsock"):
+                self.unknown_destination.append(event.where)
+            return
+        live = self._live.get(event.socket or "")
+        if live is not None and live.via == "connect" and (live.address, live.port) == (event.address, event.port):
+            # the second connect of a non-blocking socket reports the first one's fate (connect(2))
+            self._settle(live, "EISCONN" if event.ok else event.error, event)
+            return
+        if event.error in _NO_ATTEMPT or not is_remote(event.address):
+            return
+        if event.transport == "udp" and (event.ok or event.port != 53):
+            return  # a datagram connect sends nothing: getaddrinfo sorts addresses with it (RFC 6724)
+        outcome: Outcome = "established" if event.ok else ERRNO_OUTCOME.get(event.error or "", "unknown")
+        if event.error is None and event.result is None:
+            outcome = "in_progress"  # interrupted, or cut by the end of the program
+        attempt = Attempt(
+            event.process,
+            event.transport,
+            event.address,
+            event.port,
+            "connect",
+            outcome,
+            event.error,
+            event.t_ns,
+            [event.where],
+        )
+        if event.socket is not None:
+            self._live[event.socket] = attempt
+        self._keep(attempt)
+
+    def _settle(self, attempt: Attempt, status: str | None, event: Event) -> None:
+        """Apply a later word about a pending attempt; ``status`` is an errno name, ``0`` or EISCONN for success."""
+        if attempt.outcome not in ("in_progress", "unknown"):
+            return
+        if status in ("0", "EISCONN"):
+            attempt.outcome, attempt.error = "established", None
+        elif status is not None and status not in ("EINPROGRESS", "EALREADY", "EAGAIN", "EINTR", "ENOTCONN"):
+            attempt.outcome, attempt.error = ERRNO_OUTCOME.get(status, "failed"), status
+        else:
+            return
+        attempt.late = True
+        attempt.where.append(event.where)
+
+    def _state(self, event: SocketState) -> None:
+        socket = event.socket or ""
+        attempt = self._live.get(socket)
+        if event.source == "close":
+            if attempt is not None:
+                attempt.closed_ns = event.t_ns
+                del self._live[socket]
+            for key in self._datagram_keys.pop(socket, ()):
+                self._datagrams.pop(key, None)
+            self._proxying.pop(socket, None)
+        elif attempt is None:
+            return
+        elif event.source in ("so_error", "peer"):
+            self._settle(attempt, event.status, event)
+        elif event.source == "poll" and event.status == "timeout":
+            attempt.waited = True
+
+    def _send(self, event: SocketSend) -> None:
+        attempt = self._live.get(event.socket or "")
+        if attempt is not None and event.transport != "udp":
+            if event.ok:
+                self._settle(attempt, "0", event)
+                attempt.sent += event.size or 0
+                attempt.sends += 1
+            elif event.error not in ("EAGAIN", "EINTR", "ENOTCONN", "EPIPE"):
+                self._settle(attempt, event.error, event)
+            return
+        if event.address is None:
+            if event.transport in ("tcp", "udp") and event.path is None and event.error not in ("ENOTCONN", "EPIPE"):
+                self.unknown_destination.append(event.where)
+            return
+        if not is_remote(event.address):
+            return
+        if event.transport == "tcp":
+            self._send_without_connect(event, event.address)
+        else:
+            self._datagram(event, event.address)
+
+    def _send_without_connect(self, event: SocketSend, address: str) -> None:
+        """TCP data to a destination no connect named: MSG_FASTOPEN, an accepted or an inherited connection."""
+        inbound = event.remote_source == "accept"
+        outcome: Outcome = "established" if event.ok else ERRNO_OUTCOME.get(event.error or "", "unknown")
+        attempt = Attempt(
+            event.process,
+            event.transport,
+            address,
+            event.port,
+            "accept" if inbound else "send",
+            outcome,
+            event.error,
+            event.t_ns,
+            [event.where],
+            sent=event.size or 0 if event.ok else 0,
+            sends=int(event.ok),
+            remote_source=event.remote_source,
+        )
+        if event.socket is not None:
+            self._live[event.socket] = attempt
+        self._keep(attempt)
+
+    def _datagram(self, event: SocketSend, address: str) -> None:
+        key = (event.socket or str(event.process), address, event.port)
+        attempt = self._datagrams.get(key)
+        if attempt is None:
+            attempt = Attempt(
+                event.process,
+                event.transport or "udp",
+                address,
+                event.port,
+                "send",
+                "unknown",
+                None,
+                event.t_ns,
+                [],
+                remote_source=event.remote_source,
+            )
+            if len(self._datagrams) < MAX_TARGETS:
+                self._datagrams[key] = attempt
+                self._datagram_keys.setdefault(key[0], []).append(key)
+            self._keep(attempt)
+        if event.ok:
+            attempt.sends += 1
+            attempt.sent += event.size or 0
+            attempt.outcome = "unanswered" if attempt.outcome in ("unknown", "in_progress") else attempt.outcome
+        elif event.error is not None and event.error not in ("EAGAIN", "EINTR"):
+            attempt.failed_sends += 1
+            if attempt.error is None:
+                attempt.error = event.error
+                attempt.outcome = ERRNO_OUTCOME.get(event.error, "failed")
+            self.udp_denied = self.udp_denied or event.error == "EPERM"
+        if len(attempt.where) < 8:
+            attempt.where.append(event.where)
+
+    def _receive(self, event: SocketReceive) -> None:
+        if not event.ok or not event.size:
+            return
+        attempt = self._live.get(event.socket or "")
+        if attempt is None and event.address is not None:
+            attempt = self._datagrams.get((event.socket or str(event.process), event.address, event.port))
+        if attempt is None:
+            return
+        if attempt.via == "connect" and attempt.transport != "udp":
+            self._settle(attempt, "0", event)
+        attempt.replies += 1
+        if attempt.outcome == "unanswered":
+            attempt.outcome = "established"
+        proxied = self._proxying.pop(event.socket or "", None)
+        # HTTP/1.1 403 Forbidden
+        if proxied is not None and event.data[:5] == b"HTTP/" and event.data[9:12].isdigit():
+            proxied.status = int(event.data[9:12])
+            proxied.where.append(event.where)
+
+    def _http(self, event: HttpRequest) -> None:
+        # CONNECT exfil.test:443 HTTP/1.1          GET http://exfil.test/x HTTP/1.1
+        absolute = event.target.lower().startswith(("http://", "https://"))
+        if event.method != "CONNECT" and not absolute:
+            return
+        host = event.target.split("://", 1)[-1].partition("/")[0].rpartition("@")[2].lower()
+        proxied = Proxied(host, event.method, [event.where], event.process, event.t_ns, event.address)
+        if len(self.proxied) < MAX_TARGETS:
+            self.proxied.append(proxied)
+        if event.socket is not None:
+            self._proxying[event.socket] = proxied
+
+    def _flow(self, event: NetFlow) -> None:
+        self._local.add(event.source)
+        target = self._target(event.transport, event.address, event.port)
+        if target is None:
+            return
+        if len(target.flows) < MAX_KEPT:
+            target.flows.append(event)
+        else:
+            target.more_flows += 1
+
+    def _packet(self, event: NetPacket) -> None:
+        """Keep what was sent outwards: echo requests, tunnels, other protocols; not errors, ARP or neighbour discovery."""
+        if event.address is None or event.protocol in ("arp", "fragment", "truncated"):
+            return
+        if event.protocol == "icmp" and event.icmp_type != 8:
+            return
+        if event.protocol == "icmpv6" and event.icmp_type != 128:
+            return
+        if event.address in self._local or scope_of(event.address) == "multicast":
+            return
+        target = self._target(event.protocol, event.address, None)
+        if target is None:
+            return
+        if len(target.packets) < MAX_KEPT:
+            target.packets.append(event)
+        else:
+            target.more_packets += 1

@@ -1,0 +1,79 @@
+"""Several evidence files of one run, streamed as one trace in time order."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from mcpdetect.errors import InputError
+from mcpdetect.ingest.adapter import Adapter, Declared
+from mcpdetect.model.event import Event
+from mcpdetect.model.observation import Observation
+from mcpdetect.model.trace import Run
+
+__all__ = ["Evidence"]
+
+Opener = Callable[[Path, str | None, Declared | None], Adapter]
+
+
+class Evidence:
+    """One run made of adapters: a ``TraceSource``.
+
+    Args:
+        run: the run's metadata.
+        adapters: one per evidence file.
+        absent: observations of channels that a manifest declares as not recorded.
+    """
+
+    def __init__(self, run: Run, adapters: list[Adapter], absent: list[Observation] | None = None) -> None:
+        if not adapters:
+            raise InputError("there is no evidence to read", file=run.id, hint="give at least one evidence file")
+        self._run = run
+        self._adapters = adapters
+        self._absent = absent or []
+        self._read = False
+
+    @property
+    def run(self) -> Run:
+        """The run's metadata."""
+        return self._run
+
+    def observations(self) -> list[Observation]:
+        """Return what each file could show; complete once ``events`` was read to its end."""
+        return [adapter.observation for adapter in self._adapters] + self._absent
+
+    def events(self, wanted: frozenset[str] | None = None) -> Iterator[Event]:
+        """Yield the wanted events of every file, merged by time where the files have a common clock.
+
+        Files without one come first, in the order given: a log of names without times must be known before the
+        connections it may explain. An event without a time of its own stays behind the one before it.
+
+        Raises:
+            InputError: the events were asked for a second time; a pipe cannot be read twice.
+        """
+        if self._read:
+            raise InputError("the events of this run were read already", file=self._run.id, hint="open it again")
+        self._read = True
+        timed = [item for item in self._adapters if item.observation.clock == "epoch"]
+        for adapter in self._adapters:
+            if adapter not in timed:
+                yield from adapter.events(wanted)
+        if len(timed) == 1:
+            yield from timed[0].events(wanted)
+        elif timed:
+            streams = [_keyed(adapter.events(wanted), number) for number, adapter in enumerate(timed)]
+            for _, _, event in heapq.merge(*streams, key=_time):
+                yield event
+
+
+def _keyed(events: Iterator[Event], number: int) -> Iterator[tuple[int, int, Event]]:
+    last = 0
+    for event in events:
+        if event.t_ns is not None:
+            last = event.t_ns
+        yield last, number, event
+
+
+def _time(item: tuple[int, int, Event]) -> int:
+    return item[0]
