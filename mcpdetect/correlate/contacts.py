@@ -7,10 +7,10 @@ stay three things here.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from mcpdetect.contract import Fact
+from mcpdetect.correlate.target import Attempt, Proxied, Target
 from mcpdetect.model.addresses import is_remote, scope_of
 from mcpdetect.model.event import Event
 from mcpdetect.model.net import (
@@ -25,9 +25,9 @@ from mcpdetect.model.net import (
 )
 from mcpdetect.model.place import Where
 from mcpdetect.model.trace import Run
-from mcpdetect.model.vocabulary import Outcome, RemoteSource, Transport
+from mcpdetect.model.vocabulary import Outcome
 
-__all__ = ["ERRNO_OUTCOME", "MAX_KEPT", "MAX_TARGETS", "Attempt", "Contacts", "Proxied", "Target"]
+__all__ = ["ERRNO_OUTCOME", "MAX_KEPT", "MAX_TARGETS", "Contacts"]
 
 MAX_TARGETS = 50_000
 """Most distinct destinations kept; more are counted in ``Contacts.overflow``."""
@@ -56,86 +56,6 @@ ERRNO_OUTCOME: dict[str, Outcome] = {
 
 # The caller's own mistake: nothing was attempted (connect(2)).
 _NO_ATTEMPT = frozenset({"EFAULT", "EBADF", "ENOTSOCK", "EISCONN", "EPROTOTYPE", "ENOENT"})
-
-
-@dataclass(slots=True)
-class Attempt:
-    """One attempt to reach a destination, as system calls show it.
-
-    Attributes:
-        via: ``connect``; ``send`` for datagrams and sends without connect; ``accept`` for traffic on a connection that
-            the other side opened.
-        outcome, error: what the calls alone show, errno where there is one.
-        late: the error came after the attempt had been pending (SO_ERROR, a later call), not at once.
-        t_ns, closed_ns: when it was made, and when its socket was closed.
-        sent, sends, replies: bytes that left, sends that worked, receives with data.
-        waited: a wait for it timed out.
-    """
-
-    process: str | None
-    transport: Transport | None
-    address: str
-    port: int | None
-    via: Literal["connect", "send", "accept"]
-    outcome: Outcome
-    error: str | None
-    t_ns: int | None
-    where: list[Where]
-    late: bool = False
-    closed_ns: int | None = None
-    sent: int = 0
-    sends: int = 0
-    replies: int = 0
-    failed_sends: int = 0
-    waited: bool = False
-    remote_source: RemoteSource | None = None
-
-
-@dataclass(slots=True)
-class Proxied:
-    """A request through an HTTP proxy: the destination is the one asked for, not the proxy. ``status`` is the answer."""
-
-    host: str
-    method: str
-    where: list[Where]
-    process: str | None
-    t_ns: int | None
-    proxy: str | None
-    status: int | None = None
-
-
-@dataclass(slots=True)
-class Target:
-    """One destination: transport, address and port, with everything that concerns it."""
-
-    transport: str
-    address: str
-    port: int | None
-    attempts: list[Attempt] = field(default_factory=list)
-    more_attempts: int = 0
-    flows: list[NetFlow] = field(default_factory=list)
-    more_flows: int = 0
-    packets: list[NetPacket] = field(default_factory=list)
-    more_packets: int = 0
-    dropped: list[FirewallDrop] = field(default_factory=list)
-
-    @property
-    def tried(self) -> int:
-        """How many attempts system calls show."""
-        return len(self.attempts) + self.more_attempts
-
-    @property
-    def first_ns(self) -> int | None:
-        """The earliest time at which it was contacted."""
-        times = [item.t_ns for item in (*self.attempts, *self.flows, *self.packets) if item.t_ns is not None]
-        return min(times, default=None)
-
-    @property
-    def sent(self) -> bool:
-        """Whether anything certainly left for it: bytes of a send, or payload on the wire."""
-        return any(item.sent for item in self.attempts) or any(
-            flow.data_out or (flow.transport == "udp" and flow.packets_out) for flow in self.flows
-        )
 
 
 class Contacts(Fact):
@@ -393,7 +313,7 @@ class Contacts(Fact):
             target.more_flows += 1
 
     def _packet(self, event: NetPacket) -> None:
-        """Keep what was sent outwards: echo requests, tunnels, other protocols; not errors, ARP or neighbour discovery."""
+        """Keep what was sent outwards: echo requests, tunnels, other protocols; no errors, ARP, neighbour discovery."""
         if event.address is None or event.protocol in ("arp", "fragment", "truncated"):
             return
         if event.protocol == "icmp" and event.icmp_type != 8:

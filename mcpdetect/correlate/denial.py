@@ -1,0 +1,237 @@
+"""The denial model: from an attempt and everything seen around it to one outcome and one mode of denial.
+
+Where packets are dropped decides what anybody can see, so no single errno means "blocked". The table behind these rules
+was measured (DESIGN §6): a drop in the sender's own namespace leaves no packet and no errno on TCP but EPERM on UDP; a
+drop further on leaves repeated SYNs and never an errno; rejects and routes each have their own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mcpdetect.contract import Fact
+from mcpdetect.correlate.contacts import Contacts
+from mcpdetect.correlate.target import Attempt, Target
+from mcpdetect.model.event import Event
+from mcpdetect.model.net import FirewallDrop, NetFlow, NetPacket
+from mcpdetect.model.place import Where
+from mcpdetect.model.trace import Run
+from mcpdetect.model.vocabulary import DenialMode
+
+__all__ = ["Denial", "Judgement", "RunView"]
+
+_MATCH_NS = 1_500_000_000
+"""How far a flow's first packet may be from the call that made it: scheduling and the tracer's own delay."""
+_FIRST_RETRANSMIT_NS = 1_200_000_000
+"""A SYN is repeated after one second (RFC 6298 §2.1, §5.7); closed earlier, an attempt shows nothing by one SYN."""
+
+
+@dataclass(slots=True)
+class Judgement:
+    """What became of an attempt.
+
+    Attributes:
+        blocked: True when something denied it, False when not, None when the evidence cannot tell.
+        mode: how it was denied, as far as inferred.
+        why: the observation that decides, in plain words.
+        where: evidence beyond the attempt's own places (packets, firewall lines).
+    """
+
+    blocked: bool | None
+    mode: DenialMode | None
+    why: str
+    where: list[Where]
+
+
+@dataclass(slots=True)
+class RunView:
+    """What the whole run says about how the network was, needed to read a single attempt.
+
+    Attributes:
+        packets: a capture watched the wire whole: what is not in it was not sent.
+        udp_denied: a datagram send met EPERM, which only a filter on local output gives.
+        reached4, reached6: something got past routing over IPv4, over IPv6.
+        denied: the recorder declares that the network was denied.
+    """
+
+    packets: bool
+    udp_denied: bool
+    reached4: bool
+    reached6: bool
+    denied: bool
+
+
+class Denial(Fact):
+    """Judges attempts once the run is read; keeps the ARP and ICMP signs that no destination owns."""
+
+    kinds: ClassVar[tuple[str, ...]] = ("net.packet", "firewall.drop")
+    uses: ClassVar[tuple[type[Fact], ...]] = (Contacts,)
+
+    def __init__(self, run: Run, *uses: Fact) -> None:
+        super().__init__(run, *uses)
+        contacts = uses[0]
+        if not isinstance(contacts, Contacts):
+            raise TypeError("Denial reads Contacts")
+        self._contacts = contacts
+        self._arp: list[NetPacket] = []
+        self.counted: list[FirewallDrop] = []
+
+    def on_event(self, event: Event) -> None:
+        """Learn from one event."""
+        if isinstance(event, NetPacket) and event.protocol == "arp" and len(self._arp) < 64:
+            self._arp.append(event)
+        elif isinstance(event, FirewallDrop) and event.address is None and event.action != "accept":
+            self.counted = [*self.counted, event][:64]
+
+    def view(self, packets_watched: bool) -> RunView:
+        """Return the run-wide signs; ``packets_watched`` comes from the observations."""
+        view = RunView(packets_watched, self._contacts.udp_denied, False, False, self.run.mode == "denied")
+        for target in self._contacts.targets():
+            passed = bool(target.flows) or any(
+                attempt.outcome in ("established", "in_progress", "refused", "timed_out", "unanswered")
+                for attempt in target.attempts
+            )
+            if passed and ":" in target.address:
+                view.reached6 = True
+            elif passed:
+                view.reached4 = True
+        return view
+
+    def judge(self, target: Target, view: RunView) -> list[tuple[Attempt, Judgement]]:
+        """Return a judgement for every kept attempt on a destination, flows dealt out in time order."""
+        free = sorted(target.flows, key=lambda flow: flow.t_ns or 0)
+        judged = []
+        for attempt in target.attempts:
+            flow = _take(free, attempt)
+            judgement = self._judge(attempt, target, flow, view)
+            judged.append((attempt, judgement))
+        return judged
+
+    def _judge(self, attempt: Attempt, target: Target, flow: NetFlow | None, view: RunView) -> Judgement:
+        extra = [flow.where] if flow is not None else []
+        if target.dropped:
+            line = target.dropped[0]
+            return Judgement(True, _firewall_mode(line), f"the firewall logged it ({line.where})", [line.where])
+        if attempt.outcome == "established":
+            return Judgement(False, None, "it was established", extra)
+        if attempt.transport == "udp" and attempt.error is None:
+            return self._silent_datagram(attempt, flow, extra)
+        if attempt.error is not None and attempt.outcome not in ("in_progress", "timed_out", "unanswered"):
+            return _by_errno(attempt, attempt.error, target, flow, view)
+        return self._pending(attempt, flow, view, extra)
+
+    def _silent_datagram(self, attempt: Attempt, flow: NetFlow | None, extra: list[Where]) -> Judgement:
+        if flow is not None and flow.packets_in:
+            return Judgement(False, None, "it was answered on the wire", extra)
+        if flow is not None and flow.icmp:
+            return _by_icmp(flow, extra)
+        return Judgement(None, None, f"{attempt.sends} datagrams sent, no reply seen: lost, blocked or one-way", extra)
+
+    def _pending(self, attempt: Attempt, flow: NetFlow | None, view: RunView, extra: list[Where]) -> Judgement:
+        timed_out = attempt.outcome == "timed_out"
+        what = "it timed out" if timed_out else "it stayed without result until it was given up"
+        if flow is not None:
+            return _by_flow(attempt, flow, what, extra)
+        if view.packets and attempt.t_ns is not None:
+            unanswered = [packet.where for packet in self._arp if _near(packet.t_ns, attempt.t_ns, 3 * _MATCH_NS)]
+            if len(unanswered) > 1:
+                return Judgement(True, "link-down", f"{what}; only address requests (ARP) are on the wire", unanswered)
+            return Judgement(True, "output-drop", f"{what}; no packet of it reached the wire, which was captured", [])
+        if view.udp_denied:
+            return Judgement(True, "output-drop", f"{what}; datagram sends of this run met EPERM: a local filter", [])
+        if self.counted:
+            line = self.counted[0]
+            return Judgement(True, _firewall_mode(line), f"{what}; the firewall's counter grew", [line.where])
+        return Judgement(None, None, f"{what}: blocked or slow, the calls alone cannot tell", [])
+
+
+def _take(free: list[NetFlow], attempt: Attempt) -> NetFlow | None:
+    """Take the flow that an attempt made: the first free one that begins about when the attempt did."""
+    for flow in free:
+        if attempt.transport == "udp" or attempt.t_ns is None or _near(flow.t_ns, attempt.t_ns, _MATCH_NS):
+            free.remove(flow)
+            return flow
+    return None
+
+
+def _near(one: int | None, other: int, within: int) -> bool:
+    return one is None or abs(one - other) <= within
+
+
+def _firewall_mode(line: FirewallDrop) -> DenialMode:
+    if line.action == "reject":
+        return "output-reject" if "out" in line.prefix.lower() else "rejected-on-path"
+    return "output-drop" if "out" in line.prefix.lower() else "dropped-on-path"
+
+
+def _by_icmp(flow: NetFlow, extra: list[Where]) -> Judgement:
+    error = flow.icmp[0]
+    place = [*extra, Where(flow.where.file, error.packet, unit="packet")]
+    return Judgement(
+        True, "rejected-on-path", f"{error.sender} answered with ICMP type {error.type} code {error.code}", place
+    )
+
+
+def _by_flow(attempt: Attempt, flow: NetFlow, what: str, extra: list[Where]) -> Judgement:
+    if flow.icmp:
+        return _by_icmp(flow, extra)
+    if flow.syn_ack and flow.syn < 2:
+        return Judgement(False, None, "the connection was established on the wire", extra)
+    if flow.syn_ack:
+        return Judgement(True, "input-drop", f"{what}; answers are on the wire, yet the SYN was repeated", extra)
+    if flow.rst_in:
+        return Judgement(None, "refused", "answered with RST: a closed port or a resetting filter", extra)
+    if flow.syn >= 2:
+        return Judgement(True, "dropped-on-path", f"{what}; the SYN was sent {flow.syn} times, never answered", extra)
+    span = (attempt.closed_ns or 0) - (attempt.t_ns or 0)
+    if span > 2 * _FIRST_RETRANSMIT_NS:
+        return Judgement(True, "dropped-on-path", f"{what}; its SYN was never answered", extra)
+    return Judgement(None, None, "given up before a first retransmission could tell", extra)
+
+
+def _by_errno(attempt: Attempt, error: str, target: Target, flow: NetFlow | None, view: RunView) -> Judgement:
+    extra = [flow.where] if flow is not None else []
+    datagram = attempt.transport == "udp"
+    if error == "EPERM":
+        mode: DenialMode = "output-drop" if datagram else "policy"
+        return Judgement(True, mode, "EPERM: a filter in the sender's own network refused it", extra)
+    if error == "EACCES":
+        mode = "policy" if view.reached4 or view.reached6 else "route-prohibit"
+        return Judgement(True, mode, "EACCES: a prohibiting route or a policy (Landlock)", extra)
+    if error == "EINVAL":
+        return Judgement(True, "route-blackhole", "EINVAL for a valid address: a blackhole route", extra)
+    if error in ("ENETUNREACH", "ENETDOWN"):
+        six = ":" in target.address
+        if flow is not None and flow.icmp:
+            return _by_icmp(flow, extra)
+        if six and view.reached4 and not view.reached6:
+            return Judgement(False, None, "this network has no IPv6; IPv4 went on", extra)
+        return Judgement(True, "no-route", f"{error}: there is no route to it", extra)
+    if error in ("EHOSTUNREACH", "EHOSTDOWN"):
+        return _host_unreachable(attempt, flow, view, extra)
+    if error in ("ECONNREFUSED", "ECONNRESET"):
+        return _refused(attempt, flow, view, extra)
+    return Judgement(False, None, f"{error}: it could not be tried", extra)
+
+
+def _host_unreachable(attempt: Attempt, flow: NetFlow | None, view: RunView, extra: list[Where]) -> Judgement:
+    if flow is not None and flow.icmp:
+        return _by_icmp(flow, extra)
+    if attempt.late:
+        return Judgement(True, "link-down", "EHOSTUNREACH after waiting: nobody answered on the link", extra)
+    if view.packets or view.denied or attempt.transport == "udp":
+        return Judgement(True, "route-unreachable", "EHOSTUNREACH at once: an unreachable route or a reject", extra)
+    return Judgement(None, None, "EHOSTUNREACH at once: a reject, a route, or a host that is down", extra)
+
+
+def _refused(attempt: Attempt, flow: NetFlow | None, view: RunView, extra: list[Where]) -> Judgement:
+    if flow is not None and flow.icmp:
+        return _by_icmp(flow, extra)
+    if flow is not None and flow.rst_in:
+        return Judgement(None, "refused", "answered with RST: a closed port or a resetting filter", extra)
+    if flow is None and view.packets and attempt.transport != "udp":
+        return Judgement(True, "output-reject", "refused, yet no packet of it reached the captured wire", extra)
+    if view.udp_denied:
+        return Judgement(True, "output-reject", "refused, in a run whose datagrams met EPERM: a local filter", extra)
+    return Judgement(None, "refused", "refused: a closed port or a filter, the calls alone cannot tell", extra)

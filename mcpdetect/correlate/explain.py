@@ -1,0 +1,208 @@
+"""Why a fact may be ordinary: known habits, the caller's own argument, the operator's command line."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from mcpdetect.contract import Fact
+from mcpdetect.correlate.processes import Processes
+from mcpdetect.data.habits import Habit, habits
+from mcpdetect.model.event import Event, FileOpen
+from mcpdetect.model.mcp import McpMessage
+from mcpdetect.model.place import Where
+from mcpdetect.model.result import Explanation
+from mcpdetect.model.trace import Run
+from mcpdetect.model.vocabulary import Level
+
+__all__ = ["Call", "Explanations", "level_with"]
+
+MAX_CALLS = 20_000
+"""Most tool calls whose arguments are kept."""
+_SLACK_NS = 2_000_000_000
+"""How long after its response a call's work may still show: children finish, buffers drain."""
+_SYSTEM = frozenset({"/", "/home", "/root", "/etc", "/usr", "/var", "/tmp", "/proc", "/opt"})  # noqa: S108
+
+
+@dataclass(slots=True)
+class Call:
+    """One tool call: when it ran and the strings its arguments held."""
+
+    tool: str
+    where: Where
+    begin_ns: int | None
+    end_ns: int | None = None
+    strings: list[str] = field(default_factory=list)
+
+
+class Explanations(Fact):
+    """Collects what is needed to explain findings, and explains them."""
+
+    kinds: ClassVar[tuple[str, ...]] = ("file.open", "mcp.message")
+    uses: ClassVar[tuple[type[Fact], ...]] = (Processes,)
+
+    def __init__(self, run: Run, *uses: Fact) -> None:
+        super().__init__(run, *uses)
+        processes = uses[0]
+        if not isinstance(processes, Processes):
+            raise TypeError("Explanations reads Processes")
+        self._processes = processes
+        self._habits = habits()
+        self._used: dict[str, set[str]] = {}
+        self._paths: dict[str, tuple[str, ...]] = {}
+        self.calls: list[Call] = []
+        self._open_calls: dict[int, Call] = {}
+
+    def on_event(self, event: Event) -> None:
+        """Learn from one event."""
+        if isinstance(event, FileOpen):
+            if event.process is not None and event.fd is not None:
+                used = self._libraries(event.path)
+                if used:
+                    self._used.setdefault(event.process, set()).update(used)
+        elif isinstance(event, McpMessage) and event.method == "tools/call":
+            self._call(event)
+
+    def _libraries(self, path: str) -> tuple[str, ...]:
+        known = self._paths.get(path)
+        if known is None:
+            known = tuple(habit.id for habit in self._habits if habit.libraries.fullmatch(path))
+            if len(self._paths) < 50_000:
+                self._paths[path] = known
+        return known
+
+    def _call(self, event: McpMessage) -> None:
+        if event.form == "request" and event.direction == "c2s":
+            if len(self.calls) >= MAX_CALLS:
+                return
+            call = Call(event.tool or "", event.where, event.t_ns, None, _strings(event.arguments))
+            self.calls.append(call)
+            self._open_calls[event.where.at] = call
+        elif event.answers is not None and event.answers in self._open_calls:
+            self._open_calls.pop(event.answers).end_ns = event.t_ns
+
+    def during(self, t_ns: int | None) -> Iterator[Call]:
+        """Yield the tool calls that were running, or just over, at ``t_ns``."""
+        if t_ns is None:
+            return
+        for call in self.calls:
+            begun = call.begin_ns is not None and call.begin_ns <= t_ns
+            if begun and (call.end_ns is None or t_ns <= call.end_ns + _SLACK_NS):
+                yield call
+
+    def of_file(self, path: str, process: str | None, t_ns: int | None, written: str | None) -> list[Explanation]:
+        """Return why an access to ``path`` may be ordinary.
+
+        Args:
+            path: absolute path of the file.
+            process: who touched it.
+            t_ns: when.
+            written: the path as the program wrote it, where known.
+        """
+        found = [
+            habit.explanation
+            for habit in self._habits
+            if habit.paths.fullmatch(path) and self._holds(habit, process, written)
+        ]
+        for call in self.during(t_ns):
+            given = next((text for text in call.strings if _covers(text, path)), None)
+            if given is not None:
+                found.append(
+                    Explanation(
+                        "caller-argument",
+                        f"the caller of tool {call.tool!r} passed {given!r}",
+                        f"{call.where}",
+                    )
+                )
+                break
+        found.extend(self._operator(path, _covers))
+        return found
+
+    def of_destination(
+        self, address: str, port: int | None, names: list[str], process: str | None
+    ) -> list[Explanation]:
+        """Return why a contact with an address, or with one of its names, may be ordinary."""
+        found = [
+            habit.explanation
+            for habit in self._habits
+            if habit.concerns_address(address, port) and self._holds(habit, process, None)
+        ]
+        wanted = [*names, address]
+        for call in self.calls:
+            given = next((host for host in wanted if any(_mentions(text, host) for text in call.strings)), None)
+            if given is not None:
+                found.append(
+                    Explanation(
+                        "caller-argument", f"the caller of tool {call.tool!r} passed {given!r}", f"{call.where}"
+                    )
+                )
+                break
+        for host in wanted:
+            operator = self._operator(host, _mentions)
+            if operator:
+                found.extend(operator)
+                break
+        return found
+
+    def _operator(self, thing: str, test: Callable[[str, str], bool]) -> list[Explanation]:
+        for argument in self.run.target[1:]:
+            if test(argument, thing):
+                text = f"the server was started with the argument {argument!r}"
+                return [Explanation("operator-argument", text, "the command line of the run")]
+        return []
+
+    def _holds(self, habit: Habit, process: str | None, written: str | None) -> bool:
+        if habit.always or (habit.relative and written is not None and not written.startswith("/")):
+            return True
+        for item in self._processes.lineage(process):
+            if habit.id in self._used.get(item.id, ()):
+                return True
+            if any(habit.programs.fullmatch(program) for program in (item.executable, *item.history) if program):
+                return True
+        return process is not None and habit.id in self._used.get(process, ())
+
+
+def level_with(explanations: list[Explanation], otherwise: Level = "suspicious") -> Level:
+    """Return a finding's level: ``info`` as soon as something explains it."""
+    return "info" if explanations else otherwise
+
+
+def _strings(arguments: str | None) -> list[str]:
+    """Return every string in a call's arguments, depth first, bounded."""
+    if not arguments:
+        return []
+    try:
+        stack: list[object] = [json.loads(arguments)]
+    except (ValueError, RecursionError):
+        return [arguments]  # cut: the text itself is all there is
+    found: list[str] = []
+    while stack and len(found) < 1000:
+        item = stack.pop()
+        if isinstance(item, str):
+            found.append(item)
+        elif isinstance(item, dict):
+            stack.extend(item.values())
+        elif isinstance(item, list):
+            stack.extend(item)
+    return found
+
+
+def _covers(text: str, path: str) -> bool:
+    """Return whether an argument names the path, a directory above it, or its last parts."""
+    text = text.removeprefix("file://").rstrip("/")
+    if not text:
+        return False
+    if text.startswith("/"):
+        return path == text or (text not in _SYSTEM and path.startswith(text + "/"))
+    return len(text) > 3 and "/" not in text[:1] and path.endswith("/" + text.removeprefix("./").removeprefix("~/"))
+
+
+def _mentions(text: str, host: str) -> bool:
+    """Return whether an argument holds the host or address as a whole word, as in a URL."""
+    text, host = text.lower(), host.lower()
+    if host not in text:
+        return False
+    return re.search(rf"(?<![\w.-]){re.escape(host)}(?![\w-]|\.\w)", text) is not None

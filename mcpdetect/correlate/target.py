@@ -1,0 +1,94 @@
+"""Values about contacts: an attempt, a request through a proxy, a destination with all that concerns it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from mcpdetect.model.event import Event
+from mcpdetect.model.net import FirewallDrop, NetFlow, NetPacket
+from mcpdetect.model.place import Where
+from mcpdetect.model.vocabulary import Outcome, RemoteSource, Transport
+
+__all__ = ["Attempt", "Proxied", "Target"]
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One attempt to reach a destination, as system calls show it.
+
+    Attributes:
+        via: ``connect``; ``send`` for datagrams and sends without connect; ``accept`` for traffic on a connection that
+            the other side opened.
+        outcome, error: what the calls alone show, errno where there is one.
+        late: the error came after the attempt had been pending (SO_ERROR, a later call), not at once.
+        t_ns, closed_ns: when it was made, and when its socket was closed.
+        sent, sends, replies: bytes that left, sends that worked, receives with data.
+        waited: a wait for it timed out.
+    """
+
+    process: str | None
+    transport: Transport | None
+    address: str
+    port: int | None
+    via: Literal["connect", "send", "accept"]
+    outcome: Outcome
+    error: str | None
+    t_ns: int | None
+    where: list[Where]
+    late: bool = False
+    closed_ns: int | None = None
+    sent: int = 0
+    sends: int = 0
+    replies: int = 0
+    failed_sends: int = 0
+    waited: bool = False
+    remote_source: RemoteSource | None = None
+
+
+@dataclass(slots=True)
+class Proxied:
+    """A request through an HTTP proxy; its destination is ``host``, not the proxy. ``status`` is the proxy's answer."""
+
+    host: str
+    method: str
+    where: list[Where]
+    process: str | None
+    t_ns: int | None
+    proxy: str | None
+    status: int | None = None
+
+
+@dataclass(slots=True)
+class Target:
+    """One destination: transport, address and port, with everything that concerns it."""
+
+    transport: str
+    address: str
+    port: int | None
+    attempts: list[Attempt] = field(default_factory=list)
+    more_attempts: int = 0
+    flows: list[NetFlow] = field(default_factory=list)
+    more_flows: int = 0
+    packets: list[NetPacket] = field(default_factory=list)
+    more_packets: int = 0
+    dropped: list[FirewallDrop] = field(default_factory=list)
+
+    @property
+    def tried(self) -> int:
+        """How many attempts system calls show."""
+        return len(self.attempts) + self.more_attempts
+
+    @property
+    def first_ns(self) -> int | None:
+        """The earliest time at which it was contacted."""
+        events: list[Event] = [*self.flows, *self.packets]
+        times = [item.t_ns for item in self.attempts] + [event.t_ns for event in events]
+        return min((t_ns for t_ns in times if t_ns is not None), default=None)
+
+    @property
+    def sent(self) -> bool:
+        """Whether anything certainly left for it: bytes of a send, or payload on the wire."""
+        return any(item.sent for item in self.attempts) or any(
+            flow.data_out or (flow.transport == "udp" and flow.packets_out) for flow in self.flows
+        )
