@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import stat
 import zlib
+from io import FileIO
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -39,7 +40,8 @@ class Stream:
         if self.damaged:
             return b""
         try:
-            return self._raw.read(size)
+            # A gzip file that breaks in the middle of read(size) would take what came before with it.
+            return self._raw.read1(size) if isinstance(self._raw, gzip.GzipFile) else self._raw.read(size)
         except FOREIGN_ERRORS as error:
             self.damaged = f"the {self.compressed or 'file'} stream broke: {error}"
         except _zstd_error() as error:
@@ -106,7 +108,9 @@ def open_evidence(path: Path, name: str | None = None) -> Stream:
             hint="leave the flag out to say that this evidence does not exist",
         )
     if head[:2] == _GZIP:
-        return Stream(cast("BinaryIO", gzip.GzipFile(fileobj=raw)), shown, "gzip")
+        unpacked = gzip.GzipFile(fileobj=raw)
+        unpacked.myfileobj = cast("FileIO", raw)  # closed with it; by default the file underneath stays open
+        return Stream(cast("BinaryIO", unpacked), shown, "gzip")
     if head == _ZSTD:
         import zstandard
 
