@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from mcpdetect.model.result import CheckResult, Result
 from mcpdetect.model.text import shown
 from mcpdetect.model.vocabulary import LEVELS
 from mcpdetect.report.layout import Role, Style, columns, counted, wrapped
 from mcpdetect.report.outcome import EXIT_OK, Outcome, highest_level
-from mcpdetect.report.text_findings import findings_section
+from mcpdetect.report.text_findings import View, findings_section
 from mcpdetect.report.text_head import head_section
 from mcpdetect.report.text_unseen import notes_section, unseen_section
 from mcpdetect.report.words import LEVEL_ROLES, VERDICTS
@@ -26,7 +26,7 @@ def text_report(
     end: Outcome,
     style: Style,
     *,
-    bases: Mapping[str, str] | None = None,
+    bases: Sequence[str] = (),
     verbose: bool = False,
 ) -> str:
     """Return the report of one or more results, ending in a line break.
@@ -35,19 +35,24 @@ def text_report(
         results: one for every run, or one for an audit.
         end: what they mean for the caller.
         style: width and colours.
-        bases: run id -> folder in which its evidence lies, put before its places so that they can be opened.
+        bases: for every result (of an audit: for every run) the folder in which its evidence lies, put before its
+            places so that they can be opened; empty when their names lead there as they are.
         verbose: every finding and every place, the facts of findings, and what each check is blind to.
     """
     lines: list[str] = []
+    folders = list(bases)
     for result in results:
-        base = (bases or {}).get(result.run.id, "")
+        runs = result.parts or [result]
+        own, folders = folders[: len(runs)], folders[len(runs) :]
+        own += [""] * (len(runs) - len(own))
+        views = [View(run, base, many=bool(result.parts)) for run, base in zip(runs, own, strict=True)]
         blocks = [
-            head_section(result, style, base),
+            head_section(result, style, "" if result.parts else own[0]),
             _verdicts(result.checks, style),
-            _parts(result, style),
-            findings_section(result, style, base, verbose=verbose),
-            unseen_section(result, style, base),
-            notes_section(result, style, base, verbose=verbose),
+            _parts(views, style) if result.parts else [],
+            findings_section(result, views, style, verbose=verbose),
+            unseen_section(result, views, style),
+            notes_section(result, views, style, verbose=verbose),
         ]
         for block in blocks:
             if block:
@@ -99,19 +104,21 @@ def _verdicts(checks: Sequence[CheckResult], style: Style) -> list[str]:
     return lines
 
 
-def _parts(result: Result, style: Style) -> list[str]:
-    """The runs of an audit, each with its own verdicts, one letter of the table's symbols a check."""
-    if not result.parts:
-        return []
+def _parts(views: Sequence[View], style: Style) -> list[str]:
+    """The runs of an audit: what each had as evidence, and its own verdicts save the plain ``not detected``."""
     lines = [style.paint("RUNS", "title")]
-    for part in result.parts:
-        tally = Counter(check.verdict for check in part.checks)
+    for view in views:
+        checks = view.result.checks
+        tally = Counter(check.verdict for check in checks)
         counts = ", ".join(f"{tally[word]} {VERDICTS[word][1]}" for word in _ORDER if tally[word])
-        lines += wrapped(f"{shown(part.run.id)} ({shown(part.run.mode)}): {counts or 'no check'}", style.width, "  ")
-        for check in _by_gravity(part.checks):
+        lines += [f"  {line}" for line in head_section(view.result, style, view.base)]
+        lines += wrapped(counts or "no check", style.width, "    verdicts  ")
+        for check in _by_gravity(checks):
             if check.verdict != "not_detected":
                 symbol = VERDICTS[check.verdict][0]
-                lines += wrapped(f"{symbol} {shown(check.check)}: {shown(check.reason)}", style.width, "    ", " " * 6)
+                lines += wrapped(
+                    f"{symbol} {shown(check.check)}: {shown(check.reason, 300)}", style.width, " " * 14, " " * 16
+                )
     return lines
 
 

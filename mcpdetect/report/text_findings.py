@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from mcpdetect.model.place import Where
@@ -12,7 +12,7 @@ from mcpdetect.model.vocabulary import LEVELS
 from mcpdetect.report.layout import Style, counted, moment, wrapped
 from mcpdetect.report.words import LEVEL_ROLES
 
-__all__ = ["findings_section", "place_text"]
+__all__ = ["View", "findings_section", "place_text"]
 
 _MOST_FINDINGS = 12
 _MOST_PLACES = 4
@@ -20,13 +20,35 @@ _LONG = 600
 
 
 @dataclass(slots=True)
+class View:
+    """One run as the report shows it.
+
+    Attributes:
+        result: the run's result.
+        base: folder put before every place, ``""`` when the names lead there as they are.
+        many: the run is one of several, so that its name must be said.
+        epoch: names of its evidence files whose times count from 1970.
+    """
+
+    result: Result
+    base: str = ""
+    many: bool = False
+    epoch: set[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.epoch = {item.source for item in self.result.observations if item.clock == "epoch"}
+
+
+@dataclass(slots=True)
 class _Folded:
-    """Findings that read alike."""
+    """Findings that read alike; places and actors as they are shown, in order."""
 
     first: Finding
+    view: View
     count: int = 0
-    places: list[Where] = field(default_factory=list)
-    actors: list[str] = field(default_factory=list)
+    places: dict[str, None] = field(default_factory=dict)
+    actors: dict[str, None] = field(default_factory=dict)
+    runs: dict[str, None] = field(default_factory=dict)
 
 
 def place_text(where: Where, base: str = "") -> str:
@@ -34,58 +56,63 @@ def place_text(where: Where, base: str = "") -> str:
     return shown(f"{base}{where}")
 
 
-def findings_section(result: Result, style: Style, base: str, *, verbose: bool) -> list[str]:
+def findings_section(result: Result, views: Sequence[View], style: Style, *, verbose: bool) -> list[str]:
     """Return the findings of every check that has some.
 
     Args:
-        result: the result.
+        result: the result whose checks are told.
+        views: its runs: itself, or the parts of an audit.
         style: width and colours.
-        base: folder put before every place.
         verbose: all findings, places and facts.
     """
-    epoch = {item.source for item in result.observations if item.clock == "epoch"}
     found = [check for check in result.checks if check.findings]
     found.sort(key=lambda check: (-max(LEVELS.index(finding.level) for finding in check.findings), check.check))
     lines = [style.paint("FINDINGS", "title")] if found else []
     for check in found:
-        lines += _check(check, style, base, epoch, verbose=verbose)
+        lines += _check(check, views, style, verbose=verbose)
     return lines
 
 
-def _check(check: CheckResult, style: Style, base: str, epoch: set[str], *, verbose: bool) -> list[str]:
-    lines = ["", style.paint(shown(check.check), "title") + f"  {shown(check.title, _LONG)}"]
-    if check.reason:
-        lines += wrapped(shown(check.reason, _LONG), style.width, "  ")
-    groups = _fold(check.findings)
+def _check(check: CheckResult, views: Sequence[View], style: Style, *, verbose: bool) -> list[str]:
+    title = shown(check.title, _LONG)
+    first, *rest = wrapped(f"{shown(check.check)}  {title}", style.width, "", "  ")
+    lines = ["", style.paint(shown(check.check), "title") + first.removeprefix(shown(check.check)), *rest]
+    groups = _fold(check, views)
     listed = groups if verbose else groups[:_MOST_FINDINGS]
     for group in listed:
-        lines += _finding(group, style, base, epoch, verbose=verbose)
-    if rest := groups[len(listed) :]:
+        lines += _finding(group, style, verbose=verbose)
+    if left := groups[len(listed) :]:
         levels = ", ".join(
-            f"{sum(group.count for group in rest if group.first.level == level):,} {level}"
+            f"{sum(group.count for group in left if group.first.level == level):,} {level}"
             for level in reversed(LEVELS)
-            if any(group.first.level == level for group in rest)
+            if any(group.first.level == level for group in left)
         )
-        lines += ["", f"  … {counted(sum(group.count for group in rest), 'more finding')} ({levels}): -v lists all"]
+        lines += ["", f"  … {counted(sum(group.count for group in left), 'more finding')} ({levels}): -v lists all"]
     return lines
 
 
-def _fold(findings: Iterable[Finding]) -> list[_Folded]:
+def _fold(check: CheckResult, views: Sequence[View]) -> list[_Folded]:
     groups: dict[tuple[str, ...], _Folded] = {}
-    for finding in findings:
-        key = (
-            finding.level,
-            finding.title,
-            finding.reason,
-            *(part for rule in finding.explanations for part in (rule.rule, rule.text)),
-        )
-        group = groups.setdefault(key, _Folded(finding))
-        group.count += 1
-        group.places += [place for place in finding.where if place not in group.places[-64:]]
-        actor = _actor(finding)
-        if actor and actor not in group.actors:
-            group.actors.append(actor)
+    for view in views:
+        for own in view.result.checks:
+            if own.check == check.check:
+                for finding in own.findings:
+                    _add(groups, finding, view)
     return sorted(groups.values(), key=lambda group: -LEVELS.index(group.first.level))
+
+
+def _add(groups: dict[tuple[str, ...], _Folded], finding: Finding, view: View) -> None:
+    rules = (part for rule in finding.explanations for part in (rule.rule, rule.text))
+    group = groups.setdefault(
+        (finding.level, finding.title, finding.reason, *rules),
+        _Folded(finding, view),
+    )
+    group.count += 1
+    group.places.update((place_text(place, view.base), None) for place in finding.where)
+    if actor := _actor(finding):
+        group.actors[actor] = None
+    if view.many:
+        group.runs[shown(view.result.run.id)] = None
 
 
 def _actor(finding: Finding) -> str:
@@ -96,35 +123,42 @@ def _actor(finding: Finding) -> str:
     return shown(finding.program, 200) if finding.program else ""
 
 
-def _finding(group: _Folded, style: Style, base: str, epoch: set[str], *, verbose: bool) -> list[str]:
+def _finding(group: _Folded, style: Style, *, verbose: bool) -> list[str]:
     finding = group.first
-    level = f"[{finding.level}] "
+    level = f"[{finding.level}]"
     times = f" ×{group.count:,}" if group.count > 1 else ""
-    first, *others = wrapped(shown(finding.title, _LONG) + times, style.width, f"  {level}", "    ")
-    lines = ["", first.replace(level.rstrip(), style.paint(level.rstrip(), LEVEL_ROLES[finding.level]), 1)]
-    lines += others
+    first, *others = wrapped(shown(finding.title, _LONG) + times, style.width, f"  {level} ", "    ")
+    lines = ["", first.replace(level, style.paint(level, LEVEL_ROLES[finding.level]), 1), *others]
     lines += wrapped(shown(finding.reason, 2 * _LONG), style.width, "    ")
     for explanation in finding.explanations:
         lines += wrapped(_explained(explanation), style.width, "    ordinary  ")
-    by = ", ".join(group.actors[:3]) + (f" and {len(group.actors) - 3:,} more" if len(group.actors) > 3 else "")
-    if finding.t_ns is not None and finding.where and finding.where[0].file in epoch:
-        by = f"{by}, " if by else ""
-        by += f"{'first at ' if group.count > 1 else ''}{moment(finding.t_ns, day=False)}"
-    if by:
-        lines += wrapped(by, style.width, "    by        ")
+    if who := _who(group):
+        lines += wrapped(who, style.width, "    by        ")
+    if group.runs:
+        lines += wrapped(", ".join(group.runs), style.width, "    in        ")
     if verbose:
         for name, value in finding.facts.items():
             text = ", ".join(value) if isinstance(value, list) else str(value)
             lines += wrapped(shown(f"{name} = {text}", _LONG), style.width, "    fact      ")
         lines += wrapped(shown(finding.key), style.width, "    key       ")
-    places = group.places if verbose else group.places[:_MOST_PLACES]
+    places = list(group.places)
     head = "    where     "
-    for place in places:
-        lines.append(head + style.paint(place_text(place, base), "hint"))
+    for place in places if verbose else places[:_MOST_PLACES]:
+        lines.append(head + style.paint(place, "hint"))
         head = " " * len(head)
-    if more := len(group.places) - len(places):
+    if not verbose and (more := len(places) - _MOST_PLACES) > 0:
         lines.append(f"{head}… {counted(more, 'more place')}: -v lists all")
     return lines
+
+
+def _who(group: _Folded) -> str:
+    finding = group.first
+    actors = list(group.actors)
+    by = ", ".join(actors[:3]) + (f" and {len(actors) - 3:,} more" if len(actors) > 3 else "")
+    if finding.t_ns is not None and finding.where and finding.where[0].file in group.view.epoch:
+        at = f"{'first at ' if group.count > 1 else ''}{moment(finding.t_ns, day=False)}"
+        by = f"{by}, {at}" if by else at
+    return by
 
 
 def _explained(explanation: Explanation) -> str:

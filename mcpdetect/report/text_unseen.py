@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from mcpdetect.model.place import Where
-from mcpdetect.model.result import Result
+from mcpdetect.model.observation import Loss
+from mcpdetect.model.result import Limit, Result
 from mcpdetect.model.text import shown
 from mcpdetect.report.layout import Style, wrapped
-from mcpdetect.report.text_findings import place_text
+from mcpdetect.report.text_findings import View, place_text
 
 __all__ = ["notes_section", "unseen_section"]
 
@@ -23,18 +23,18 @@ class _Lost:
 
     what: str
     detail: str
-    where: Where | None
+    where: str
     count: int = 0
     checks: list[str] = field(default_factory=list)
 
 
-def unseen_section(result: Result, style: Style, base: str) -> list[str]:
+def unseen_section(result: Result, views: Sequence[View], style: Style) -> list[str]:
     """Return what no verdict could be given on and why, and what may hide a fact from a check.
 
     Args:
-        result: the result.
+        result: the result whose checks are told.
+        views: its runs: itself, or the parts of an audit.
         style: width and colours.
-        base: folder put before every place.
     """
     lines: list[str] = []
     crashed = [check for check in result.checks if check.verdict == "error"]
@@ -49,7 +49,7 @@ def unseen_section(result: Result, style: Style, base: str) -> list[str]:
     for check in result.checks:
         if check.verdict == "not_observable":
             reasons.setdefault(check.reason, []).append(check.check)
-    limits = [item for item in _limits(result, hides=True) if not _told(item, reasons)]
+    limits = [item for item in _limits(views, hides=True) if not _told(item, reasons)]
     if not reasons and not limits:
         return lines
     if lines:
@@ -59,29 +59,29 @@ def unseen_section(result: Result, style: Style, base: str) -> list[str]:
         lines += wrapped(", ".join(shown(check) for check in checks), style.width, "  ? ", "    ")
         lines += wrapped(shown(reason, 2 * _LONG), style.width, "      ")
     for item in limits:
-        lines += _lost(item, style, base)
+        lines += _lost(item, style)
         if item.checks:
             lines += wrapped(f"may hide a fact from {_some(item.checks)}", style.width, "      ")
     return lines
 
 
-def notes_section(result: Result, style: Style, base: str, *, verbose: bool) -> list[str]:
+def notes_section(result: Result, views: Sequence[View], style: Style, *, verbose: bool) -> list[str]:
     """Return what stands beside the verdicts without lowering one.
 
     Args:
-        result: the result.
+        result: the result whose checks are told.
+        views: its runs: itself, or the parts of an audit.
         style: width and colours.
-        base: folder put before every place.
         verbose: list what each check is blind to even with full evidence.
     """
     lines: list[str] = []
     for note in dict.fromkeys(result.notes):
         lines += wrapped(shown(note, 2 * _LONG), style.width, "  - ")
-    told = {(item.what, item.detail) for item in _limits(result, hides=True)}
-    for item in [*_limits(result, hides=False), *_losses(result)]:
+    told = {(item.what, item.detail) for item in _limits(views, hides=True)}
+    for item in [*_limits(views, hides=False), *_losses(views)]:
         if (item.what, item.detail) not in told:
             told.add((item.what, item.detail))
-            lines += _lost(item, style, base)
+            lines += _lost(item, style)
     blind = [check for check in result.checks if check.verdict == "not_detected" and check.blind_to]
     if verbose:
         for check in blind:
@@ -94,36 +94,45 @@ def notes_section(result: Result, style: Style, base: str, *, verbose: bool) -> 
     return [style.paint("NOTES", "title"), *lines] if lines else []
 
 
-def _limits(result: Result, *, hides: bool) -> list[_Lost]:
+def _limits(views: Sequence[View], *, hides: bool) -> list[_Lost]:
     found: dict[tuple[str, str, str], _Lost] = {}
-    for check in result.checks:
-        for limit in check.limits:
-            if limit.hides is hides:
-                key = (limit.what, limit.detail, limit.where.file if limit.where else "")
-                item = found.setdefault(key, _Lost(limit.what, limit.detail, limit.where))
-                item.count = max(item.count, limit.count)
-                if check.check not in item.checks:
-                    item.checks.append(check.check)
+    for view in views:
+        for check in view.result.checks:
+            for limit in check.limits:
+                if limit.hides is hides:
+                    place = view.base + limit.where.file if limit.where else ""
+                    item = found.setdefault((limit.what, limit.detail, place), _lost_of(limit, view))
+                    item.count = max(item.count, limit.count)
+                    if check.check not in item.checks:
+                        item.checks.append(check.check)
     return list(found.values())
 
 
-def _losses(result: Result) -> Iterable[_Lost]:
-    for observation in result.observations:
-        for loss in observation.losses:
-            yield _Lost(loss.what, loss.detail, loss.where, loss.count)
+def _losses(views: Sequence[View]) -> Iterable[_Lost]:
+    for view in views:
+        for observation in view.result.observations:
+            for loss in observation.losses:
+                item = _lost_of(loss, view)
+                if not loss.detail.startswith(observation.source):
+                    item.detail = f"{observation.source}: {loss.detail}"
+                yield item
+
+
+def _lost_of(loss: Limit | Loss, view: View) -> _Lost:
+    return _Lost(loss.what, loss.detail, place_text(loss.where, view.base) if loss.where else "", loss.count)
 
 
 def _told(item: _Lost, reasons: dict[str, list[str]]) -> bool:
     """Whether the reason of every check concerned says the same already."""
-    return item.where is None and all(
+    return not item.where and all(
         any(check in checks and item.detail.rstrip(".") in reason for reason, checks in reasons.items())
         for check in item.checks
     )
 
 
-def _lost(item: _Lost, style: Style, base: str) -> list[str]:
+def _lost(item: _Lost, style: Style) -> list[str]:
     times = f" ×{item.count:,}" if item.count > 1 else ""
-    place = f" ({'first at ' if item.count > 1 else ''}{place_text(item.where, base)})" if item.where else ""
+    place = f" ({'first at ' if item.count > 1 else ''}{item.where})" if item.where else ""
     return wrapped(f"{shown(item.what)}{times}: {shown(item.detail, 2 * _LONG)}{place}", style.width, "  - ")
 
 

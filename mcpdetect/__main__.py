@@ -1,0 +1,5 @@
+"""``python -m mcpdetect``: the same program as ``mcpdetect``."""
+
+from mcpdetect.cli.main import run
+
+run()

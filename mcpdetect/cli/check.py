@@ -1,0 +1,195 @@
+"""``mcpdetect check``: run the detectors over evidence and report."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+import click
+
+from mcpdetect.cli.console import error_text, fail, require_writable, style_of, write_output
+from mcpdetect.cli.evidence import FILE, Asked, RunInput, evidence_options, explained, runs_of
+from mcpdetect.cli.progress import Progress
+from mcpdetect.errors import ConfigError, InputError, SpecError
+from mcpdetect.model.inputs import Expectations, Secrets
+from mcpdetect.model.result import Result
+from mcpdetect.model.vocabulary import LEVELS, PROOFS, Level, Proof
+from mcpdetect.report.outcome import Unreadable, outcome
+
+__all__ = ["command"]
+
+
+_EXAMPLES = (
+    "\b\nExamples:\n"
+    "  mcpdetect check bundle/\n"
+    "  mcpdetect check --strace trace.log --pcap capture.pcap --dns dnsmasq.log\n"
+    "  mcpdetect check trace.log capture.pcap mcp.jsonl --secrets secrets.yaml"
+)
+
+
+def _complete_check(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    from mcpdetect.engine.discovery import detectors
+
+    found = detectors()
+    names = sorted({*found, *(item.spec.category for item in found.values())})
+    return [name for name in names if name.startswith(incomplete)]
+
+
+@click.command("check", short_help="Run the detectors over a bundle, a trace or evidence files.", epilog=_EXAMPLES)
+@click.argument("traces", nargs=-1, type=FILE, metavar="[TRACE]...")
+@evidence_options
+@click.option("--secrets", type=FILE, help="YAML that names planted secrets and canaries.")
+@click.option("--expect", type=FILE, help="YAML that names the hosts, paths and children the server documents.")
+@click.option(
+    "--check",
+    "checks",
+    multiple=True,
+    shell_complete=_complete_check,
+    metavar="ID",
+    help="Run this check, or this category, and require that it is observable. Repeatable; without it all checks run.",
+)
+@click.option(
+    "--assurance",
+    type=click.Choice(PROOFS[1:]),
+    help="Least proof a not detected may rest on. Default: declared with a manifest, else inferred.",
+)
+@click.option(
+    "--fail-on",
+    type=click.Choice(LEVELS),
+    default="suspicious",
+    show_default=True,
+    help="Least level of a finding that makes the exit code 1.",
+)
+@click.option("--strict", is_flag=True, help="Exit 3 when any check is not observable.")
+@click.option("--audit", is_flag=True, help="The TRACEs are runs of one server: join them into one result.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("-o", "--output", type=FILE, help="Write the report to this file instead of stdout.")
+@click.option("--color/--no-color", default=None, help="Colour the text report. Default: on a terminal only.")
+@click.option("-v", "--verbose", is_flag=True, help="List every finding, place and fact, and what checks are blind to.")
+@click.option("-q", "--quiet", is_flag=True, help="Write no report to stdout and no progress; the exit code tells.")
+def command(
+    traces: tuple[Path, ...],
+    manifest: Path | None,
+    secrets: Path | None,
+    expect: Path | None,
+    checks: tuple[str, ...],
+    assurance: str | None,
+    fail_on: str,
+    form: str,
+    output: Path | None,
+    color: bool | None,
+    *,
+    strict: bool,
+    audit: bool,
+    verbose: bool,
+    quiet: bool,
+    **evidence: tuple[Path, ...],
+) -> int:
+    """Run the detectors over evidence and say what was detected, what was not, and what could not be seen.
+
+    TRACE is a bundle folder, its manifest.json, or a trace written by mcpdetect parse; each is a run of its own.
+    Evidence files may be given by option, or as TRACE when their first bytes tell what they are; together they are one
+    run.
+    """
+    require_writable(output)
+    given = {name: list(files) for name, files in evidence.items()}
+    runs = runs_of(Asked(list(traces), given, manifest))
+    if audit and len(runs) < 2:
+        raise click.UsageError("--audit joins several runs of one server: name two TRACEs or more")
+    required = _required(checks)
+    options = _options(required, secrets, expect, assurance)
+    results: list[Result] = []
+    bases: list[str] = []
+    unreadable: list[Unreadable] = []
+    with Progress([path for run in runs for path in run.files], wanted=not quiet) as progress:
+        if audit:
+            results.append(options.join(runs, progress))
+            bases = [run.base for run in runs]
+        else:
+            for run in runs:
+                try:
+                    results.append(options.examine(run, progress))
+                    bases.append(run.base)
+                except (InputError, ConfigError) as error:
+                    told = explained(error, run.files, given)
+                    if len(runs) == 1:
+                        raise told from error
+                    progress.clear()
+                    fail(told)
+                    unreadable.append(Unreadable(run.name, error_text(told)))
+    end = outcome(results, fail_on=cast("Level", fail_on), required=required, strict=strict, unreadable=unreadable)
+    if form == "json":
+        from mcpdetect.report.json_report import json_report
+
+        document: str | bytes = json_report(results, unreadable)
+    else:
+        from mcpdetect.report.text import text_report
+
+        style = style_of(None if output else sys.stdout, color)
+        document = text_report(results, end, style, bases=bases, verbose=verbose)
+    if output is not None or not quiet:
+        write_output(document, output)
+    return end.code
+
+
+@dataclass(slots=True)
+class _Options:
+    """What is the same for every run."""
+
+    checks: list[str] | None
+    secrets: Secrets | None
+    expectations: Expectations | None
+    assurance: Proof | None
+
+    def examine(self, run: RunInput, progress: Progress) -> Result:
+        """Open one run and check it."""
+        from mcpdetect import api
+
+        return api.check(
+            run.open(),
+            checks=self.checks,
+            secrets=self.secrets,
+            expectations=self.expectations,
+            assurance=self.assurance,
+            progress=progress.update,
+        )
+
+    def join(self, runs: Sequence[RunInput], progress: Progress) -> Result:
+        """Open several runs of one server and check them together."""
+        from mcpdetect import api
+
+        return api.audit(
+            [run.open() for run in runs],
+            checks=self.checks,
+            secrets=self.secrets,
+            expectations=self.expectations,
+            assurance=self.assurance,
+            progress=progress.update,
+        )
+
+
+def _options(checks: list[str], secrets: Path | None, expect: Path | None, assurance: str | None) -> _Options:
+    options = _Options(checks or None, None, None, cast("Proof | None", assurance))
+    if secrets is not None or expect is not None:
+        from mcpdetect.data.inputs import load_expectations, load_secrets
+
+        options.secrets = load_secrets(secrets) if secrets is not None else None
+        options.expectations = load_expectations(expect) if expect is not None else None
+    return options
+
+
+def _required(checks: Sequence[str]) -> list[str]:
+    """Return the ids that ``--check`` names, a category standing for its checks."""
+    if not checks:
+        return []
+    from mcpdetect.engine.discovery import detectors, select
+
+    detectors()
+    try:
+        return list(select(list(checks)))
+    except SpecError as error:
+        hint = f"; {error.hint}" if error.hint else ""
+        raise click.BadParameter(f"{error.problem}{hint}", param_hint="--check") from error

@@ -1,0 +1,83 @@
+"""One line on stderr that shows how far long reading has come; nothing where stderr is no terminal."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+
+__all__ = ["Progress"]
+
+_QUIET_S = 0.5
+_EVERY_S = 0.1
+_MEGA = 1_000_000
+_ERASE = "\r\x1b[2K"
+
+
+class Progress:
+    """A line such as ``reading 120 of 480 MB, 98 MB/s`` on a terminal's stderr, gone when the work ends.
+
+    Short work shows nothing.
+
+    Args:
+        files: what will be read; their sizes are the total, unknown when one is a pipe.
+        wanted: False shows nothing.
+    """
+
+    def __init__(self, files: Sequence[Path], *, wanted: bool = True) -> None:
+        self._stream = sys.stderr
+        self._live = wanted and self._stream is not None and self._stream.isatty()
+        self._total = _total(files) if self._live else 0
+        self._start = self._last = time.monotonic()
+        self._drawn = False
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.clear()
+
+    def update(self, done: int) -> None:
+        """Say that ``done`` bytes of all files were read so far; called as often as one likes."""
+        if not self._live:
+            return
+        now = time.monotonic()
+        if now - self._start < _QUIET_S or now - self._last < _EVERY_S:
+            return
+        self._last = now
+        of = f" of {_mega(self._total)}" if self._total else ""
+        self._write(f"{_ERASE}reading {_mega(done)}{of} MB, {_mega(int(done / (now - self._start)))} MB/s")
+        self._drawn = True
+
+    def clear(self) -> None:
+        """Take the line away, so that something else can be written."""
+        if self._drawn:
+            self._write(_ERASE)
+            self._drawn = False
+
+    def _write(self, text: str) -> None:
+        try:
+            self._stream.write(text)
+            self._stream.flush()
+        except OSError:
+            self._live = False
+
+
+def _mega(size: int) -> str:
+    return f"{size / _MEGA:,.0f}" if size >= 10 * _MEGA else f"{size / _MEGA:.1f}"
+
+
+def _total(files: Sequence[Path]) -> int:
+    """Return the size of all files, those in folders too; 0 when one cannot be known."""
+    total = 0
+    for path in files:
+        members = [item for item in path.iterdir() if item.is_file()] if path.is_dir() else [path]
+        for member in members:
+            if not member.is_file():
+                return 0
+            total += member.stat().st_size
+    return total
