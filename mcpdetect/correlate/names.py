@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 from mcpdetect.contract import Fact
 from mcpdetect.model.addresses import canonical, is_remote
 from mcpdetect.model.event import Event, FileRead
-from mcpdetect.model.net import DnsAnswer, DnsQuery, HttpRequest, NetFlow, QuicInitial, TlsClientHello
+from mcpdetect.model.net import DnsAnswer, DnsQuery, HttpRequest, NetFlow, QuicInitial, SocketConnect, TlsClientHello
 from mcpdetect.model.place import Where
 from mcpdetect.model.trace import Run
 from mcpdetect.model.vocabulary import Channel
@@ -84,6 +84,9 @@ class Lookup:
         return bool(self.answered)
 
 
+_NAME_SERVICES = frozenset({"/var/run/nscd/socket", "/run/nscd/socket", "/var/run/.nscd_socket"})
+"""Sockets of daemons that look names up for others (nscd(8)): what they were asked is in no DNS buffer of the run."""
+
 # nameserver 10.200.0.1
 _NAMESERVER = re.compile(rb"(?m)^[ \t]*nameserver[ \t]+([0-9A-Fa-f:.]++(?:%[\w.-]++)?)")
 # 203.0.113.10   vendor.test www.vendor.test # comment
@@ -91,7 +94,17 @@ _HOSTS_LINE = re.compile(rb"(?m)^[ \t]*([0-9A-Fa-f:.]++)[ \t]++([^#\n]++)")
 
 
 class Names(Fact):
-    """Names of addresses over time, and the fate of every name asked for."""
+    """Names of addresses over time, and the fate of every name asked for.
+
+    Attributes:
+        lookups: by name; the key ``""`` gathers questions whose name is hidden.
+        resolvers: addresses of the configured resolvers: declared, or read from resolv.conf.
+        hosts_hidden: a hosts file was read whose content is not in the evidence.
+        unreadable_answers: answers that are in the evidence but cannot be read (cut, damaged).
+        asked_elsewhere: a name service daemon was asked over a unix socket.
+        overflow: names that found no room.
+        first_dns_ns: time of the first question.
+    """
 
     kinds: ClassVar[tuple[str, ...]] = (
         "dns.query",
@@ -101,6 +114,7 @@ class Names(Fact):
         "http.request",
         "file.read",
         "net.flow",
+        "socket.connect",
     )
 
     def __init__(self, run: Run, *uses: Fact) -> None:
@@ -111,6 +125,7 @@ class Names(Fact):
         self.overflow = 0
         self.hosts_hidden: Where | None = None
         self.unreadable_answers = 0
+        self.asked_elsewhere: Where | None = None
         self._local: set[str] = set()
         self.first_dns_ns: int | None = None
 
@@ -125,6 +140,9 @@ class Names(Fact):
                 self._system_file(event)
         elif isinstance(event, NetFlow):
             self._local.add(event.source)
+        elif isinstance(event, SocketConnect):
+            if event.ok and event.path in _NAME_SERVICES:
+                self.asked_elsewhere = self.asked_elsewhere or event.where
         elif isinstance(event, TlsClientHello | QuicInitial):
             if event.sni and event.address:
                 self._add(event.address, event.sni.lower().rstrip("."), "sni", event)

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from mcpdetect.errors import InputError
-from mcpdetect.ingest.adapter import Adapter, Declared
+from mcpdetect.ingest.adapter import Adapter
 from mcpdetect.model.event import Event
+from mcpdetect.model.inputs import Secrets
 from mcpdetect.model.observation import Observation
 from mcpdetect.model.trace import Run
 
 __all__ = ["Evidence"]
-
-Opener = Callable[[Path, str | None, Declared | None], Adapter]
 
 
 class Evidence:
@@ -24,6 +23,11 @@ class Evidence:
         run: the run's metadata.
         adapters: one per evidence file.
         absent: observations of channels that a manifest declares as not recorded.
+
+    Attributes:
+        secrets: what the bundle itself says was planted.
+        tag: the run's canary tag, from which a secrets file makes values.
+        expect: an expectations file that belongs to the bundle.
     """
 
     def __init__(self, run: Run, adapters: list[Adapter], absent: list[Observation] | None = None) -> None:
@@ -33,6 +37,9 @@ class Evidence:
         self._adapters = adapters
         self._absent = absent or []
         self._read = False
+        self.secrets: Secrets | None = None
+        self.tag: str | None = None
+        self.expect: Path | None = None
 
     @property
     def run(self) -> Run:

@@ -1,0 +1,186 @@
+"""secrets.canary-read: content of a planted secret reached a process, by any road."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import ClassVar
+
+from mcpdetect.contract import AnyOf, Context, Detector, Need, Spec
+from mcpdetect.correlate.explain import Explanations, level_with
+from mcpdetect.correlate.processes import Processes
+from mcpdetect.model.event import Event, FileChange, FileOpen, FileRead
+from mcpdetect.model.inputs import Canary
+from mcpdetect.model.place import Where
+from mcpdetect.model.result import Finding
+
+__all__ = ["SecretsCanaryRead"]
+
+_READS = ("file.open", "file.read")
+
+
+class SecretsCanaryRead(Detector):
+    """The content of a planted secret was read."""
+
+    spec: ClassVar[Spec] = Spec(
+        id="secrets.canary-read",
+        version=1,
+        claim="no planted secret was read",
+        kinds=("file.open", "file.read", "file.change"),
+        facts=(Processes, Explanations),
+        requires=("secrets",),
+        needs=(AnyOf("file opens and reads", Need("syscalls", _READS)),),
+        blind_to=(
+            "planted environment variables: reading one is no system call",
+            "a process that the tracer did not follow, and helpers that read on behalf of the program",
+            "reads through io_uring, raw devices, or a mount made outside the trace",
+            "a secret that was not planted",
+        ),
+        technique="T1552.001",
+    )
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        canaries = context.secrets.canaries if context.secrets else []
+        self._paths: dict[str, Canary] = {canary.path: canary for canary in canaries if canary.path}
+        self._values: dict[bytes, Canary] = {canary.value.encode(): canary for canary in canaries if canary.value}
+        # longest first, so that a value that begins with another one is found as itself
+        ordered = sorted(self._values, key=len, reverse=True)
+        self._pattern = re.compile(b"|".join(re.escape(value) for value in ordered)) if ordered else None
+        self._aliases: dict[str, str] = {}
+        self._opened: dict[tuple[str, str | None], FileOpen] = {}
+        self._read: set[str] = set()
+        self._programs: set[str] = set()
+        self._doubtful: FileOpen | None = None
+        self._unknown: FileRead | None = None
+
+    def on_event(self, event: Event) -> Iterator[Finding]:
+        """Follow planted files through opens, other names and reads."""
+        if isinstance(event, FileRead):
+            yield from self._on_read(event)
+        elif isinstance(event, FileOpen):
+            self._on_open(event)
+        elif isinstance(event, FileChange) and event.ok and event.operation in ("link", "rename", "symlink"):
+            self._on_other_name(event)
+
+    def _on_other_name(self, event: FileChange) -> None:
+        """link(secret, other) and rename(secret, other): the other name leads to the same content."""
+        if event.operation == "rename":
+            source, name = event.path, event.target
+        else:
+            source, name = event.target, event.path
+        planted = self._planted(source, None)
+        if planted is not None and name is not None and planted.path is not None:
+            self._aliases[name] = planted.path
+
+    def _planted(self, path: str | None, aliases: list[str] | None) -> Canary | None:
+        for name in (path, *(aliases or ())):
+            if name is not None:
+                found = self._paths.get(self._aliases.get(name, name))
+                if found is not None:
+                    return found
+        return None
+
+    def _on_open(self, event: FileOpen) -> None:
+        planted = self._planted(event.path, event.aliases)
+        if planted is not None and planted.path is not None:
+            if event.fd is not None and event.access in ("read", "readwrite", "unknown"):
+                self._opened.setdefault((planted.path, event.process), event)
+        elif not event.certain and event.fd is not None and self._could_be(event.path):
+            self._doubtful = self._doubtful or event
+
+    def _could_be(self, path: str) -> bool:
+        """Return whether an unresolved path ends like a planted one: it may be that file."""
+        last = path.rpartition("/")[2]
+        return any(planted.rpartition("/")[2] == last for planted in self._paths)
+
+    def _on_read(self, event: FileRead) -> Iterator[Finding]:
+        if event.error is not None:
+            return
+        planted = self._planted(event.path, event.aliases)
+        got = event.mapped or event.size is None or event.size > 0
+        if planted is not None and got:
+            yield self._finding(event, planted, by_value=False)
+            return
+        met = self._pattern.search(event.data) if self._pattern is not None and event.data else None
+        if met is not None:
+            yield self._finding(event, self._values[met[0]], by_value=True)
+        elif event.path is None and got and event.inherited:
+            self._unknown = self._unknown or event
+
+    def _finding(self, event: FileRead, planted: Canary, *, by_value: bool) -> Finding:
+        processes = self.context.fact(Processes)
+        program = processes.program(event.process)
+        path = planted.path or f"the environment variable {planted.variable}"
+        opened = self._opened.get((path, event.process))
+        if opened is None:
+            opened = next((item for (name, _), item in self._opened.items() if name == path), None)
+        written = opened.written if opened is not None and opened.process == event.process else None
+        asked = planted.path or event.path or ""
+        explanations = self.context.fact(Explanations).of_file(
+            event.path if planted.path is None and event.path else asked, event.process, event.t_ns, written
+        )
+        self._read.add(path)
+        how = _road(event, path)
+        size = "its content was mapped" if event.mapped else f"{event.size} bytes" if event.size else "content"
+        evidence: list[Event | Where] = [event] if opened is None else [opened, event]
+        if by_value and planted.path is not None:
+            how = f" under the name {event.path}" if event.path else " through a descriptor of unknown origin"
+        finding = self.finding(
+            *evidence,
+            title=f"{path} ({planted.kind}) was read{how}: {size}",
+            reason=(
+                "The file was planted for this run and holds a canary; nothing that the server was asked to do needs "
+                "it."
+                if planted.path is not None
+                else f"The planted value of {planted.variable} came out of {event.path or 'a file'}."
+            ),
+            identity=f"{planted.kind} {path}",
+            level=level_with(explanations),
+            explanations=explanations,
+            program=program,
+            path=path,
+            canary=planted.kind,
+            seen_as=event.path,
+            size=event.size,
+            value_seen=self._value_seen(event, planted),
+            call=event.call,
+        )
+        finding.process, finding.t_ns = event.process, event.t_ns
+        return finding
+
+    def _value_seen(self, event: FileRead, planted: Canary) -> bool:
+        return planted.value is not None and planted.value.encode() in event.data
+
+    def finish(self) -> Iterator[Finding]:
+        """State what could not be decided."""
+        if self._doubtful is not None and not self._read:
+            self.context.limit(
+                "path-unresolved",
+                f"{self._doubtful.path!r} was opened relative to a directory that the evidence does not show; "
+                "it may be a planted file",
+                where=self._doubtful.where,
+            )
+        for (path, _), event in self._opened.items():
+            if path not in self._read and not self.context.watched("syscalls", "file.read"):
+                self.context.limit(
+                    "opened-not-watched",
+                    f"{path} was opened for reading; whether it was read was not watched",
+                    where=event.where,
+                )
+        if self._unknown is not None and not self._read:
+            self.context.limit(
+                "descriptor-unknown",
+                "a descriptor of unknown origin was read; it may have been a planted file",
+                where=self._unknown.where,
+            )
+        return iter(())
+
+
+def _road(event: FileRead, path: str) -> str:
+    """Return how the content was reached, where it was not by its own name."""
+    if event.path is not None and event.path != path and event.aliases and path in event.aliases:
+        return f" under the name {event.path}"
+    if event.to_socket is not None:
+        return f" and handed to a socket ({event.call})"
+    return f" through {event.call}" if event.call not in ("read", "pread64", "mmap") else ""
