@@ -106,12 +106,12 @@ def command(
     unreadable: list[Unreadable] = []
     with Progress([path for run in runs for path in run.files], wanted=not quiet) as progress:
         if audit:
-            results.append(options.join(runs, progress))
+            results.append(options.join(runs))
             bases = [run.base for run in runs]
         else:
             for run in runs:
                 try:
-                    results.append(options.examine(run, progress))
+                    results.append(options.examine(run))
                     bases.append(run.base)
                 except (InputError, ConfigError) as error:
                     told = explained(error, run.files, given)
@@ -144,7 +144,7 @@ class _Options:
     expectations: Expectations | None
     assurance: Proof | None
 
-    def examine(self, run: RunInput, progress: Progress) -> Result:
+    def examine(self, run: RunInput) -> Result:
         """Open one run and check it."""
         from mcpdetect import api
 
@@ -154,10 +154,9 @@ class _Options:
             secrets=self.secrets,
             expectations=self.expectations,
             assurance=self.assurance,
-            progress=progress.update,
         )
 
-    def join(self, runs: Sequence[RunInput], progress: Progress) -> Result:
+    def join(self, runs: Sequence[RunInput]) -> Result:
         """Open several runs of one server and check them together."""
         from mcpdetect import api
 
@@ -167,7 +166,6 @@ class _Options:
             secrets=self.secrets,
             expectations=self.expectations,
             assurance=self.assurance,
-            progress=progress.update,
         )
 
 

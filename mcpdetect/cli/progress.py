@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 
@@ -31,26 +32,32 @@ class Progress:
         self._live = wanted and self._stream is not None and self._stream.isatty()
         self._total = _total(files) if self._live else 0
         self._start = self._last = time.monotonic()
+        self._done = 0
         self._drawn = False
+        self._watch = ExitStack()
 
     def __enter__(self) -> Progress:
+        if self._live:
+            from mcpdetect.ingest.opener import observed
+
+            self._watch.enter_context(observed(self._add))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._watch.close()
         self.clear()
 
-    def update(self, done: int) -> None:
-        """Say that ``done`` bytes of all files were read so far; called as often as one likes."""
-        if not self._live:
-            return
+    def _add(self, size: int) -> None:
+        """Count ``size`` bytes more."""
+        self._done += size
         now = time.monotonic()
         if now - self._start < _QUIET_S or now - self._last < _EVERY_S:
             return
         self._last = now
         of = f" of {_mega(self._total)}" if self._total else ""
-        self._write(f"{_ERASE}reading {_mega(done)}{of} MB, {_mega(int(done / (now - self._start)))} MB/s")
+        self._write(f"{_ERASE}reading {_mega(self._done)}{of} MB, {_mega(int(self._done / (now - self._start)))} MB/s")
         self._drawn = True
 
     def clear(self) -> None:

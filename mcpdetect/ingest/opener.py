@@ -5,19 +5,36 @@ from __future__ import annotations
 import gzip
 import stat
 import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from io import FileIO
 from pathlib import Path
 from typing import BinaryIO, cast
 
 from mcpdetect.errors import InputError
 
-__all__ = ["FOREIGN_ERRORS", "Stream", "open_evidence"]
+__all__ = ["FOREIGN_ERRORS", "Stream", "observed", "open_evidence"]
 
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
 
 FOREIGN_ERRORS: tuple[type[Exception], ...] = (OSError, EOFError, zlib.error)
 """What reading a compressed stream may raise besides zstandard's own error, which ``Stream`` maps."""
+
+_observers: list[Callable[[int], None]] = []
+
+
+@contextmanager
+def observed(observer: Callable[[int], None]) -> Iterator[None]:
+    """Tell ``observer``, while the block runs, how many bytes of any evidence file were newly consumed.
+
+    Bytes on disk, so of a compressed file its compressed ones; a pipe counts what came out of it.
+    """
+    _observers.append(observer)
+    try:
+        yield
+    finally:
+        _observers.remove(observer)
 
 
 class Stream:
@@ -29,14 +46,32 @@ class Stream:
         damaged: why the stream ended early, ``""`` when it did not; what came before is good.
     """
 
-    def __init__(self, raw: BinaryIO, name: str, compressed: str) -> None:
+    def __init__(self, raw: BinaryIO, name: str, compressed: str, file: BinaryIO | None = None) -> None:
         self._raw = raw
+        self._file = file
+        self._consumed = 0
         self.name = name
         self.compressed = compressed
         self.damaged = ""
 
     def read(self, size: int) -> bytes:
         """Return up to ``size`` bytes, ``b""`` at the end; a damaged compressed stream ends and sets ``damaged``."""
+        data = self._read(size)
+        if _observers:
+            before, self._consumed = self._consumed, self._position(len(data))
+            for observer in _observers:
+                observer(self._consumed - before)
+        return data
+
+    def _position(self, size: int) -> int:
+        if self._file is not None:
+            try:
+                return self._file.tell()
+            except (OSError, ValueError):  # a pipe has no position, a closed file neither
+                pass
+        return self._consumed + size
+
+    def _read(self, size: int) -> bytes:
         if self.damaged:
             return b""
         try:
@@ -110,12 +145,12 @@ def open_evidence(path: Path, name: str | None = None) -> Stream:
     if head[:2] == _GZIP:
         unpacked = gzip.GzipFile(fileobj=raw)
         unpacked.myfileobj = cast("FileIO", raw)  # closed with it; by default the file underneath stays open
-        return Stream(cast("BinaryIO", unpacked), shown, "gzip")
+        return Stream(cast("BinaryIO", unpacked), shown, "gzip", raw)
     if head == _ZSTD:
         import zstandard
 
         reader = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(
             raw, read_across_frames=True, closefd=True
         )
-        return Stream(cast("BinaryIO", reader), shown, "zstd")
-    return Stream(raw, shown, "")
+        return Stream(cast("BinaryIO", reader), shown, "zstd", raw)
+    return Stream(raw, shown, "", raw)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
@@ -99,13 +99,16 @@ def wrapped(text: str, width: int, first: str = "", rest: str | None = None) -> 
     return [line.rstrip() for line in lines]
 
 
-def columns(rows: Sequence[Sequence[str]], gap: int = 2, limits: Sequence[int] = ()) -> list[list[str]]:
+def columns(
+    rows: Sequence[Sequence[str]], gap: int = 2, limits: Sequence[int] = (), right: Collection[int] = ()
+) -> list[list[str]]:
     """Return ``rows`` with every cell but the last of a row padded to its column's width.
 
     Args:
         rows: cells; every row has the same number.
         gap: blanks between columns, part of the padding.
         limits: most columns each may take, 0 for any; a longer cell is cut.
+        right: numbers of the cells set against the right edge of their column.
     """
     if not rows:
         return []
@@ -114,13 +117,15 @@ def columns(rows: Sequence[Sequence[str]], gap: int = 2, limits: Sequence[int] =
     ]
     widths = [max(text_width(row[i]) for row in cut) for i in range(len(cut[0]))]
     last = len(widths) - 1
-    return [
-        [
-            cell if i == last else cell + " " * (widths[i] - text_width(cell) + (gap if widths[i] else 0))
-            for i, cell in enumerate(row)
-        ]
-        for row in cut
-    ]
+    laid = []
+    for row in cut:
+        cells = []
+        for i, cell in enumerate(row):
+            blanks = " " * (widths[i] - text_width(cell))
+            cell = blanks + cell if i in right else cell if i == last else cell + blanks
+            cells.append(cell if i == last or not widths[i] else cell + " " * gap)
+        laid.append(cells)
+    return laid
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:

@@ -90,10 +90,12 @@ def _verdicts(checks: Sequence[CheckResult], style: Style) -> list[str]:
             ]
         )
     keep = 7 if wide else 5
-    cells = columns([row[:keep] for row in rows], limits=(0, 40))
+    cells = columns([row[:keep] for row in rows], limits=(0, 40), right=(2, 5))
     if wide:
         used = 2 + sum(len(cell) for cell in cells[0][:-1])
-        cells = columns([row[:keep] for row in rows], limits=(0, 40, 0, 0, 0, 0, max(20, style.width - used)))
+        cells = columns(
+            [row[:keep] for row in rows], limits=(0, 40, 0, 0, 0, 0, max(20, style.width - used)), right=(2, 5)
+        )
     lines = [f"  {style.paint(''.join(cells[0]).rstrip(), 'quiet')}"]
     for check, row in zip(_by_gravity(checks), cells[1:], strict=True):
         level = highest_level(check)

@@ -49,19 +49,32 @@ def unseen_section(result: Result, views: Sequence[View], style: Style) -> list[
     for check in result.checks:
         if check.verdict == "not_observable":
             reasons.setdefault(check.reason, []).append(check.check)
-    limits = [item for item in _limits(views, hides=True) if not _told(item, reasons)]
+    limits = _limits(views, hides=True)
     if not reasons and not limits:
         return lines
     if lines:
         lines.append("")
     lines.append(style.paint("COULD NOT BE SEEN", "title"))
     for reason, checks in reasons.items():
+        own = [item for item in limits if item.checks and set(item.checks) <= set(checks)]
+        limits = [item for item in limits if item not in own]
         lines += wrapped(", ".join(shown(check) for check in checks), style.width, "  ? ", "    ")
-        lines += wrapped(shown(reason, 2 * _LONG), style.width, "      ")
+        lines += _because(reason, own, style)
     for item in limits:
         lines += _lost(item, style)
         if item.checks:
             lines += wrapped(f"may hide a fact from {_some(item.checks)}", style.width, "      ")
+    return lines
+
+
+def _because(reason: str, limits: list[_Lost], style: Style) -> list[str]:
+    """A reason and the limits of its checks; a limit that says the same lends its count and place."""
+    same = next((item for item in limits if item.detail.rstrip(".") == reason.rstrip(".")), None)
+    lines = wrapped(shown(reason, 2 * _LONG) + (_extent(same) if same else ""), style.width, "      ")
+    for item in limits:
+        if item is not same:
+            text = f"{shown(item.what)}: {shown(item.detail, 2 * _LONG)}{_extent(item)}"
+            lines += wrapped(text, style.width, "      - ")
     return lines
 
 
@@ -122,18 +135,14 @@ def _lost_of(loss: Limit | Loss, view: View) -> _Lost:
     return _Lost(loss.what, loss.detail, place_text(loss.where, view.base) if loss.where else "", loss.count)
 
 
-def _told(item: _Lost, reasons: dict[str, list[str]]) -> bool:
-    """Whether the reason of every check concerned says the same already."""
-    return not item.where and all(
-        any(check in checks and item.detail.rstrip(".") in reason for reason, checks in reasons.items())
-        for check in item.checks
-    )
-
-
 def _lost(item: _Lost, style: Style) -> list[str]:
+    return wrapped(f"{shown(item.what)}: {shown(item.detail, 2 * _LONG)}{_extent(item)}", style.width, "  - ")
+
+
+def _extent(item: _Lost) -> str:
+    """How often and where: `` ×31 (first at trace.log:77)``."""
     times = f" ×{item.count:,}" if item.count > 1 else ""
-    place = f" ({'first at ' if item.count > 1 else ''}{item.where})" if item.where else ""
-    return wrapped(f"{shown(item.what)}{times}: {shown(item.detail, 2 * _LONG)}{place}", style.width, "  - ")
+    return f"{times} ({'first at ' if item.count > 1 else ''}{item.where})" if item.where else times
 
 
 def _some(names: list[str]) -> str:
