@@ -14,7 +14,7 @@ from mcpdetect.cli.console import error_text, fail, require_writable, style_of, 
 from mcpdetect.cli.evidence import FILE, Asked, RunInput, evidence_options, explained, runs_of
 from mcpdetect.cli.progress import Progress
 from mcpdetect.errors import ConfigError, InputError, SpecError
-from mcpdetect.model.inputs import Expectations, Secrets
+from mcpdetect.model.inputs import Expectations
 from mcpdetect.model.result import Result
 from mcpdetect.model.vocabulary import LEVELS, PROOFS, Level, Proof
 from mcpdetect.report.outcome import Unreadable, outcome
@@ -41,8 +41,10 @@ def _complete_check(ctx: click.Context, param: click.Parameter, incomplete: str)
 @click.command("check", short_help="Run the detectors over a bundle, a trace or evidence files.", epilog=_EXAMPLES)
 @click.argument("traces", nargs=-1, type=FILE, metavar="[TRACE]...")
 @evidence_options
-@click.option("--secrets", type=FILE, help="YAML that names planted secrets and canaries.")
-@click.option("--expect", type=FILE, help="YAML that names the hosts, paths and children the server documents.")
+@click.option("--secrets", type=FILE, metavar="FILE", help="YAML that names planted secrets and canaries.")
+@click.option(
+    "--expect", type=FILE, metavar="FILE", help="YAML that names the hosts, paths and children the server documents."
+)
 @click.option(
     "--check",
     "checks",
@@ -66,7 +68,7 @@ def _complete_check(ctx: click.Context, param: click.Parameter, incomplete: str)
 @click.option("--strict", is_flag=True, help="Exit 3 when any check is not observable.")
 @click.option("--audit", is_flag=True, help="The TRACEs are runs of one server: join them into one result.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@click.option("-o", "--output", type=FILE, help="Write the report to this file instead of stdout.")
+@click.option("-o", "--output", type=FILE, metavar="FILE", help="Write the report to this file instead of stdout.")
 @click.option("--color/--no-color", default=None, help="Colour the text report. Default: on a terminal only.")
 @click.option("-v", "--verbose", is_flag=True, help="List every finding, place and fact, and what checks are blind to.")
 @click.option("-q", "--quiet", is_flag=True, help="Write no report to stdout and no progress; the exit code tells.")
@@ -140,7 +142,7 @@ class _Options:
     """What is the same for every run."""
 
     checks: list[str] | None
-    secrets: Secrets | None
+    secrets: Path | None
     expectations: Expectations | None
     assurance: Proof | None
 
@@ -170,11 +172,12 @@ class _Options:
 
 
 def _options(checks: list[str], secrets: Path | None, expect: Path | None, assurance: str | None) -> _Options:
-    options = _Options(checks or None, None, None, cast("Proof | None", assurance))
+    options = _Options(checks or None, secrets, None, cast("Proof | None", assurance))
     if secrets is not None or expect is not None:
         from mcpdetect.data.inputs import load_expectations, load_secrets
 
-        options.secrets = load_secrets(secrets) if secrets is not None else None
+        if secrets is not None:
+            load_secrets(secrets)  # a mistake in it is told before anything long is read
         options.expectations = load_expectations(expect) if expect is not None else None
     return options
 

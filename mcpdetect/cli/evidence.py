@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 
 import click
 
+from mcpdetect.cli.progress import BUNDLE_FILES
 from mcpdetect.errors import InputError, McpDetectError, UnknownFormat
-from mcpdetect.ingest.sniff import FLAGS, LOOKS, Kind, sniff
+from mcpdetect.ingest.sniff import FLAGS, LOOKS, sniff
 from mcpdetect.model.text import shown
 from mcpdetect.model.trace import TraceSource
 
@@ -22,29 +23,12 @@ CHANNEL_OPTIONS: tuple[tuple[str, str], ...] = (
     ("strace", "strace log, or one file of a strace -ff set"),
     ("pcap", "packet capture, pcap or pcapng"),
     ("dns", "query log of a DNS server"),
-    ("firewall", "firewall log, or a listing with counters"),
     ("mcp", "MCP transcript, one JSON message a line"),
 )
 """The options that name evidence, and what they take."""
 
 FILE = click.Path(path_type=Path)
 """A file name; whether it can be read is for the reader of its format to say, with its cause and what to try."""
-
-_BUNDLE_FILES = ("manifest.json", "meta.json")
-_EVIDENCE: tuple[Kind, ...] = (
-    "strace",
-    "gvisor",
-    "pcap",
-    "pcapng",
-    "dnsmasq",
-    "unbound",
-    "bind",
-    "coredns",
-    "zeek",
-    "netfilter",
-    "nft",
-    "mcp",
-)
 
 
 @dataclass(slots=True)
@@ -81,9 +65,9 @@ class RunInput:
 
 def evidence_options(command: F) -> F:
     """Add the options that name evidence files to a command."""
-    command = click.option("--manifest", type=FILE, help="Manifest that declares how the evidence was recorded.")(
-        command
-    )
+    command = click.option(
+        "--manifest", type=FILE, metavar="FILE", help="Manifest that declares how the evidence was recorded."
+    )(command)
     for name, what in reversed(CHANNEL_OPTIONS):
         command = click.option(
             f"--{name}", multiple=True, type=FILE, metavar="FILE", help=f"{what[0].upper()}{what[1:]}."
@@ -104,8 +88,9 @@ def runs_of(asked: Asked) -> list[RunInput]:
     whole: list[Path] = []
     for path in asked.traces:
         kind = sniff(path)
-        if kind in _EVIDENCE:
-            evidence.setdefault(FLAGS[kind].removeprefix("--"), []).append(path)
+        option = FLAGS[kind] if kind in FLAGS and kind != "manifest" else None
+        if option is not None:
+            evidence.setdefault(option.removeprefix("--"), []).append(path)
         else:
             whole.append(path)
     files = [path for paths in evidence.values() for path in paths]
@@ -131,19 +116,23 @@ def _trace(path: Path) -> RunInput:
 
         return api.open_trace(path)
 
-    folder = path if path.is_dir() else path.parent if path.name in _BUNDLE_FILES else None
+    folder = path if path.is_dir() else path.parent if path.name in BUNDLE_FILES else None
     base = "" if folder is None or str(folder) == "." else f"{folder}/"
     return RunInput(str(path), base, [path], opened)
 
 
 def _joined(evidence: dict[str, list[Path]], manifest: Path | None) -> RunInput:
+    files = [path for paths in evidence.values() for path in paths]
+    name = ", ".join(str(path) for path in files)
+    # Whatever options there are, the function has a parameter of each name.
+    given: dict[str, Any] = dict(evidence)
+
     def opened() -> TraceSource:
         from mcpdetect import api
 
-        return api.open_evidence_files(**evidence, manifest=manifest)
+        return api.open_evidence_files(manifest=manifest, name=name, **given)
 
-    files = [path for paths in evidence.values() for path in paths]
-    return RunInput(", ".join(str(path) for path in files), "", files, opened)
+    return RunInput(name, "", files, opened)
 
 
 def explained(error: McpDetectError, files: Sequence[Path], evidence: dict[str, list[Path]]) -> McpDetectError:
@@ -162,20 +151,20 @@ def explained(error: McpDetectError, files: Sequence[Path], evidence: dict[str, 
     kind = sniff(Path(error.file))
     if kind is None or FLAGS.get(kind) == f"--{option}":
         return error
+    said = f", not what --{option} takes" if option else ""
     if kind in FLAGS:
         hint = f"give it with {FLAGS[kind]}"
-    elif kind in ("trace", "result"):
-        hint = (
-            "give it as TRACE, without an option" if kind == "trace" else "give the trace or evidence it was made from"
-        )
+    elif kind in ("trace", "meta"):
+        hint = "give it as TRACE, without an option"
+    elif kind == "result":
+        hint = "give the trace or the evidence it was made from"
     else:
-        hint = error.hint or "give the file that was recorded"
-    said = f", not what --{option} takes" if option else ""
+        hint = "leave it out: this version does not read that, and what it could show is then not observable"
     return UnknownFormat(
         f"looks like {LOOKS[kind]}{said}",
         file=error.file,
         place=error.place,
         value=error.value,
-        cause="two options were swapped, or a file was misnamed" if option else error.cause,
+        cause="two options were swapped, or a file was misnamed" if option else None,
         hint=hint,
     )

@@ -26,6 +26,7 @@ __all__ = ["command"]
     "-o",
     "--output",
     type=FILE,
+    metavar="FILE",
     required=True,
     help="The trace to write: .json or .jsonl, compressed when it ends in .gz or .zst; - for stdout.",
 )

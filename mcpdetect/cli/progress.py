@@ -9,7 +9,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 
-__all__ = ["Progress"]
+__all__ = ["BUNDLE_FILES", "Progress"]
+
+BUNDLE_FILES = ("manifest.json", "meta.json")
+"""A file of such a name stands for the folder it lies in."""
 
 _QUIET_S = 0.5
 _EVERY_S = 0.1
@@ -56,7 +59,7 @@ class Progress:
         if now - self._start < _QUIET_S or now - self._last < _EVERY_S:
             return
         self._last = now
-        of = f" of {_mega(self._total)}" if self._total else ""
+        of = f" of {_mega(self._total)}" if self._total >= self._done else ""
         self._write(f"{_ERASE}reading {_mega(self._done)}{of} MB, {_mega(int(self._done / (now - self._start)))} MB/s")
         self._drawn = True
 
@@ -79,12 +82,17 @@ def _mega(size: int) -> str:
 
 
 def _total(files: Sequence[Path]) -> int:
-    """Return the size of all files, those in folders too; 0 when one cannot be known."""
+    """Return the size of all evidence in files and folders; 0 when it cannot be known."""
+    from mcpdetect.ingest.sniff import FLAGS, sniff
+
     total = 0
-    for path in files:
-        members = [item for item in path.iterdir() if item.is_file()] if path.is_dir() else [path]
-        for member in members:
-            if not member.is_file():
+    try:
+        for path in files:
+            folder = path if path.is_dir() else path.parent if path.name in BUNDLE_FILES else None
+            members = [path] if folder is None else [item for item in folder.iterdir() if sniff(item) in FLAGS]
+            if not all(member.is_file() for member in members):
                 return 0
-            total += member.stat().st_size
+            total += sum(member.stat().st_size for member in members)
+    except OSError:
+        return 0
     return total

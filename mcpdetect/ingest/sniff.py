@@ -59,21 +59,13 @@ LOOKS: dict[Kind, str] = {
 
 FLAGS: dict[Kind, str] = {
     "strace": "--strace",
-    "gvisor": "--strace",
     "pcap": "--pcap",
     "pcapng": "--pcap",
     "dnsmasq": "--dns",
-    "unbound": "--dns",
-    "bind": "--dns",
-    "coredns": "--dns",
-    "zeek": "--dns",
-    "netfilter": "--firewall",
-    "nft": "--firewall",
     "mcp": "--mcp",
     "manifest": "--manifest",
-    "meta": "--manifest",
 }
-"""Kind -> the option that takes such a file; whole traces are given without one."""
+"""Kind -> the option that takes such a file, for the kinds that can be read; whole traces are given without one."""
 
 _HEAD = 1 << 16
 _MOST_LINES = 200
