@@ -13,7 +13,7 @@ __all__ = ["PLANTED", "Control", "Variant", "controls", "load_control"]
 
 PLANTED = Path(__file__).resolve().parent / "planted"
 
-_CELL = ("ipv6", "dns", "capture", "hosts", "folder")
+_CELL = ("ipv6", "dns", "capture", "hosts", "folder", "resolver")
 _VARIANT_SHAPE: Any = {
     "truth": None,
     "why": None,
@@ -21,6 +21,7 @@ _VARIANT_SHAPE: Any = {
     "axes": {"*": None},
     "expect": {"*": None},
     "build?": [None],
+    "link?": None,
     "denial?": None,
     "cell?": {f"{name}?": None for name in _CELL},
     "mcp?": None,
@@ -42,9 +43,10 @@ class Variant:
         run: the target's argv; ``{control}`` is the folder of its programs, ``{home}`` the planted home.
         axes: runtime, api, family, denial, ...: what coverage counts by.
         expect: check id to verdict word, by construction.
-        build: C sources compiled (statically) before the run, by file name.
+        build: C sources compiled before the run, by file name.
+        link: ``static`` or ``dynamic``: a dynamic program uses the resolver of the C library as most do.
         denial: name of the denial, None for an open network.
-        ipv6, dns, capture, hosts, folder: the cell; see ``Cell`` and ``Room``.
+        ipv6, dns, capture, hosts, folder, resolver: the cell; see ``Cell`` and ``Room``.
         mcp: the recorder speaks MCP with it over stdio.
         seconds: how long it may take.
         expectations: file beside the control that documents the server's behaviour.
@@ -58,12 +60,14 @@ class Variant:
     axes: dict[str, str]
     expect: dict[str, str]
     build: tuple[str, ...] = ()
+    link: str = "static"
     denial: str | None = None
     ipv6: bool = True
     dns: str = "answer"
     capture: bool = True
     hosts: tuple[str, ...] = ()
     folder: str | None = None
+    resolver: tuple[str, ...] = ()
     mcp: bool = False
     seconds: float = 20.0
     expectations: str | None = None
@@ -102,12 +106,14 @@ def load_control(folder: Path) -> Control:
             axes={key: str(value) for key, value in entry["axes"].items()},
             expect={key: str(value) for key, value in entry["expect"].items()},
             build=tuple(str(word) for word in entry.get("build") or ()),
+            link=str(entry.get("link", "static")),
             denial=entry.get("denial"),
             ipv6=bool(cell.get("ipv6", True)),
             dns=str(cell.get("dns", "answer")),
             capture=bool(cell.get("capture", True)),
             hosts=tuple(str(line) for line in cell.get("hosts") or ()),
             folder=cell.get("folder"),
+            resolver=tuple(str(line) for line in cell.get("resolver") or ()),
             mcp=bool(entry.get("mcp", False)),
             seconds=float(entry.get("seconds", 20.0)),
             expectations=entry.get("expectations"),

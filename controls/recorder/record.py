@@ -80,7 +80,7 @@ def record(control: Control, variant: Variant, out: Path, *, seed: int = 0) -> P
         watch.mkdir()
         programs = folder / "programs"
         _programs(control, variant, programs)
-        room = Room(stage, programs, resolver=[GATEWAY4], hosts=variant.hosts)
+        room = Room(stage, programs, resolver=[f"nameserver {GATEWAY4}", *variant.resolver], hosts=variant.hosts)
         tag = tag_of(seed, case)
         planted = plant(room.home, tag) + environment_canaries(tag)
         room.own()
@@ -98,11 +98,12 @@ def record(control: Control, variant: Variant, out: Path, *, seed: int = 0) -> P
 
 
 def _programs(control: Control, variant: Variant, to: Path) -> None:
-    """Copy the control's programs and build its C sources statically."""
+    """Copy the control's programs and build its C sources."""
     shutil.copytree(control.folder, to, ignore=shutil.ignore_patterns("control.yaml", "expect*.yaml", "__pycache__"))
     for name in variant.build:
         source = to / name
-        run("gcc", "-O1", "-Wall", "-static", "-o", str(source.with_suffix("")), str(source))
+        link = ["-static"] if variant.link == "static" else []
+        run("gcc", "-O1", "-Wall", *link, "-o", str(source.with_suffix("")), str(source))
     for path in to.rglob("*"):
         path.chmod(0o755 if path.is_dir() or path.suffix == "" else 0o644)
 

@@ -87,7 +87,7 @@ class Room:
         shutil.copytree(control, stage / "control")
         for name, text in _ETC.items():
             (stage / "etc" / name).write_text(text)
-        (stage / "etc/resolv.conf").write_text("".join(f"nameserver {address}\n" for address in resolver))
+        (stage / "etc/resolv.conf").write_text("".join(line + "\n" for line in resolver))
         lines = ["127.0.0.1 localhost", "::1 localhost ip6-localhost", "127.0.1.1 cell", *hosts]
         (stage / "etc/hosts").write_text("".join(line + "\n" for line in lines))
         self.home = stage / "home"

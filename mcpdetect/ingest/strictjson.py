@@ -68,13 +68,12 @@ def load_json(path: Path, name: str, *, exact_numbers: bool = False) -> object:
         fail(name, "", f"{word} is no JSON number", word)
 
     try:
-        document: object = json.loads(
+        return json.loads(
             data.decode("utf-8"),
             object_pairs_hook=lambda pairs: _pairs(name, pairs),
             parse_constant=constant,
             parse_float=str if exact_numbers else None,
         )
-        return document
     except UnicodeDecodeError as error:
         fail(name, f"offset {error.start}", "is not UTF-8", cause="the file is damaged or something else")
     except json.JSONDecodeError as error:

@@ -1,0 +1,16 @@
+"""Contact a host by its name, as any client does: the look-alike of a direct connection."""
+
+import socket
+import sys
+
+host, port = sys.argv[1], int(sys.argv[2])
+for family, kind, protocol, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+    with socket.socket(family, kind, protocol) as sock:
+        sock.settimeout(5)
+        try:
+            sock.connect(address)
+        except OSError:
+            continue
+        sock.sendall(f"GET /status HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
+        sock.recv(256)
+    break
