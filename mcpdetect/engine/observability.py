@@ -116,19 +116,21 @@ def _best(group: AnyOf, observations: list[Observation], least: Proof) -> _Met |
 def _missing(group: AnyOf, observations: list[Observation]) -> Limit:
     """Say what is missing: the channel, or some of what it would have had to watch."""
     parts = []
+    recorded = False
     for need in group.needs:
         own = [item for item in observations if item.channel == need.channel and item.scope != LOOPBACK_SCOPE]
         if not own:
             parts.append(f"no {need.channel} evidence")
             continue
+        recorded = True
         kinds = [kind.removeprefix("data:") for kind in need.kinds]
         unwatched = min(
             ([kind for kind in kinds if item.watches.get(kind, "absent") == "absent"] for item in own), key=len
         )
         names = ", ".join(item.source for item in own)
         parts.append(f"{names} never showed {', '.join(unwatched)}" if unwatched else f"{names} may not have run")
-    what = "not-watched" if any(item.channel == need.channel for need in group.needs for item in observations) else ""
-    return Limit(what or "missing-channel", f"{group.purpose}: {'; '.join(dict.fromkeys(parts))}")
+    what = "not-watched" if recorded else "missing-channel"
+    return Limit(what, f"{group.purpose}: {'; '.join(dict.fromkeys(parts))}")
 
 
 def _notes(spec: Spec, observations: list[Observation], said: list[Limit]) -> Iterator[Limit]:

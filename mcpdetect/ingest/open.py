@@ -83,7 +83,11 @@ def open_evidence_files(
     """Open loose evidence files of one run.
 
     Args:
-        strace, pcap, dns, firewall, mcp: files of each channel. Several strace files are one ``-ff`` set.
+        strace: strace logs; several are one ``-ff`` set.
+        pcap: packet captures.
+        dns: logs of DNS servers.
+        firewall: firewall logs.
+        mcp: MCP transcripts.
         manifest: a manifest that declares how they were recorded; files are matched by name.
         name: what the run is called in reports.
 
@@ -138,7 +142,9 @@ def open_adapter(
     Args:
         channel: its channel.
         format_name: its format by a manifest, None to go by the channel.
-        path, name, declared: as for every adapter.
+        path: the file.
+        name: its name in every place.
+        declared: what a manifest says about it.
 
     Raises:
         InputError: the file cannot be used.
