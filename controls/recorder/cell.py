@@ -36,13 +36,16 @@ _SINKS = f"""table inet sinks {{
   }}
 }}
 """
-# Quiet and predictable interfaces: no duplicate address detection, no router solicitations.
+# Quiet and predictable interfaces: no duplicate address detection, no router solicitations, and the kernel's multicast
+# listener reports at once instead of a second later, in the middle of a run.
 _SETTINGS = (
     "net/ipv6/conf/all/accept_dad=0",
     "net/ipv6/conf/default/accept_dad=0",
     "net/ipv6/conf/all/router_solicitations=0",
     "net/ipv6/conf/default/router_solicitations=0",
     "net/ipv6/conf/default/accept_ra=0",
+    "net/ipv6/conf/default/mldv1_unsolicited_report_interval=1",
+    "net/ipv6/conf/default/mldv2_unsolicited_report_interval=1",
     "net/ipv4/conf/all/rp_filter=0",
     "net/ipv4/conf/default/rp_filter=0",
     "net/ipv4/ping_group_range=0 2147483647",

@@ -19,8 +19,9 @@ _RULES = """table inet mcpdetect {{
   }}
 }}
 """
-# Neighbour discovery must live, as ARP does: denying it would be another denial, "link-down".
-_ND = "icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } accept"
+# Neighbour discovery must live, as ARP does: denying it would be another denial, "link-down". The kernel's own
+# multicast listener reports are nobody's attempt and must not move the counters.
+_ND = "icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert, mld-listener-report, mld2-listener-report } accept"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,13 @@
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -60,6 +63,13 @@ int main(int argc, char **argv) {
         tcp();
     } else if (!strcmp(how, "child")) {
         pid_t child = fork();
+        if (child == 0) {
+            tcp();
+            _exit(0);
+        }
+        waitpid(child, NULL, 0);
+    } else if (!strcmp(how, "untraced")) {
+        long child = syscall(SYS_clone, CLONE_UNTRACED | SIGCHLD, NULL, NULL, NULL, NULL);
         if (child == 0) {
             tcp();
             _exit(0);

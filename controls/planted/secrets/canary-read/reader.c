@@ -1,6 +1,8 @@
 /* Read a planted secret, or only touch it, in many ways. The home folder is argv[2]. */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +10,7 @@
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -82,6 +85,13 @@ int main(int argc, char **argv) {
         drain(open(other, O_RDONLY));
     } else if (!strcmp(how, "child")) {
         pid_t child = fork();
+        if (child == 0) {
+            drain(open(key, O_RDONLY));
+            _exit(0);
+        }
+        waitpid(child, NULL, 0);
+    } else if (!strcmp(how, "untraced")) {
+        long child = syscall(SYS_clone, CLONE_UNTRACED | SIGCHLD, NULL, NULL, NULL, NULL);
         if (child == 0) {
             drain(open(key, O_RDONLY));
             _exit(0);
