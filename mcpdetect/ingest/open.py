@@ -11,10 +11,14 @@ from mcpdetect.ingest.evidence import Evidence
 from mcpdetect.ingest.manifest import MANIFEST_NAME, Bundle, load_manifest
 from mcpdetect.ingest.metafolder import META_NAME, load_real_meta
 from mcpdetect.ingest.sniff import LOOKS, sniff
+from mcpdetect.model.observation import Observation
 from mcpdetect.model.trace import Run, TraceSource
 from mcpdetect.model.vocabulary import Channel
 
 __all__ = ["open_adapter", "open_bundle", "open_evidence_files", "open_trace"]
+
+_READ: tuple[Channel, ...] = ("syscalls", "packets", "dns", "mcp")
+"""Channels that ``open_adapter`` has an adapter for."""
 
 
 def open_trace(path: str | Path) -> TraceSource:
@@ -63,9 +67,17 @@ def open_bundle(path: str | Path) -> Evidence:
     path = Path(path)
     bundle = load_real_meta(path) if path.name == META_NAME else load_manifest(path)
     adapters = [
-        open_adapter(item.channel, item.format, item.path, item.name, item.declared) for item in bundle.evidence
+        open_adapter(item.channel, item.format, item.path, item.name, item.declared)
+        for item in bundle.evidence
+        if item.channel in _READ
     ]
-    evidence = Evidence(bundle.run, adapters)
+    # Recorded, but not readable by this version: the bundle stays usable, and the channel counts as absent.
+    unread = [
+        Observation(item.channel, item.name, item.format, item.declared.tool, proof="absent")
+        for item in bundle.evidence
+        if item.channel not in _READ
+    ]
+    evidence = Evidence(bundle.run, adapters, unread)
     evidence.secrets, evidence.tag, evidence.expect = bundle.secrets, bundle.tag, bundle.expect
     return evidence
 
