@@ -76,9 +76,10 @@ def outcome(
         unreadable: traces that gave no result.
     """
     checks = [check for result in results for check in result.checks]
+    parts = [check for result in results for part in result.parts for check in part.checks]
     if unreadable:
         return Outcome(EXIT_UNREADABLE, f"{_listed(item.trace for item in unreadable)} could not be read")
-    crashed = [check.check for check in checks if check.verdict == "error"]
+    crashed = [check.check for check in [*checks, *parts] if check.verdict == "error"]
     if crashed:
         return Outcome(EXIT_CRASH, f"{_listed(crashed)} crashed and gave no verdict")
     findings = [finding for check in checks for finding in check.findings]

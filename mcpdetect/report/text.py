@@ -113,7 +113,7 @@ def _parts(views: Sequence[View], style: Style) -> list[str]:
         checks = view.result.checks
         tally = Counter(check.verdict for check in checks)
         counts = ", ".join(f"{tally[word]} {VERDICTS[word][1]}" for word in _ORDER if tally[word])
-        lines += [f"  {line}" for line in head_section(view.result, style, view.base)]
+        lines += [f"  {line}" for line in head_section(view.result, style, view.base, part=True)]
         lines += wrapped(counts or "no check", style.width, "    verdicts  ")
         for check in _by_gravity(checks):
             if check.verdict != "not_detected":

@@ -11,9 +11,9 @@ from mcpdetect.report.layout import Style, columns, counted, moment, span, text_
 __all__ = ["head_section"]
 
 _RESTS_ON: dict[Proof, str] = {
-    "absent": "a check may answer not detected on no evidence at all",
+    "absent": "not detected may rest on nothing at all",
     "inferred": "not detected may rest on channels that only their content shows to have watched",
-    "declared": "not detected rests on channels that a manifest declares, or probes prove, to have watched",
+    "declared": "not detected rests on channels declared or proved to have watched",
     "proved": "not detected rests on channels that probes prove to have watched",
 }
 
@@ -22,31 +22,32 @@ _UNITS = ("lines", "packets", "messages", "records", "events")
 _MISSING = ("unparsed", "dropped")
 
 
-def head_section(result: Result, style: Style, base: str) -> list[str]:
+def head_section(result: Result, style: Style, base: str, *, part: bool = False) -> list[str]:
     """Return the lines that say what was examined.
 
     Args:
         result: the result of one run, or of an audit.
         style: width and colours.
         base: folder of the evidence, ``""`` when its names lead to it as they are.
+        part: the run is part of an audit, whose head says what all runs have in common.
     """
     run = result.run
     lines = [style.paint(shown(run.id), "title")]
     facts: list[tuple[str, str]] = []
-    if run.target:
+    if run.target and not part:
         facts.append(("target", shown(" ".join(run.target), 400)))
     mode = "not known" if run.mode == "unknown" else shown(run.mode)
     facts.append(("network", f"{mode} ({shown(run.denial)})" if run.denial else mode))
     if run.started_ns is not None:
         length = f", {span(run.ended_ns - run.started_ns)}" if run.ended_ns is not None else ""
         facts.append(("recorded", moment(run.started_ns) + length))
-    facts.append(("assurance", f"{result.assurance}: {_RESTS_ON[result.assurance]}"))
+    if not part:
+        facts.append(("assurance", f"{result.assurance}: {_RESTS_ON[result.assurance]}"))
     if result.parts:
         facts.append(("runs", ", ".join(shown(part.run.id) for part in result.parts)))
     for name, text in facts:
         lines += wrapped(text, style.width, f"  {name:<10}")
-    lines += _evidence(result, style, base)
-    return lines
+    return lines if result.parts else lines + _evidence(result, style, base)
 
 
 def _evidence(result: Result, style: Style, base: str) -> list[str]:

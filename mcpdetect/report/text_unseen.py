@@ -68,13 +68,18 @@ def unseen_section(result: Result, views: Sequence[View], style: Style) -> list[
 
 
 def _because(reason: str, limits: list[_Lost], style: Style) -> list[str]:
-    """A reason and the limits of its checks; a limit that says the same lends its count and place."""
-    same = next((item for item in limits if item.detail.rstrip(".") == reason.rstrip(".")), None)
-    lines = wrapped(shown(reason, 2 * _LONG) + (_extent(same) if same else ""), style.width, "      ")
+    """The limits of checks, after the reason of their verdict where that says anything else."""
+    told = any(
+        reason == item.detail
+        or reason.startswith(f"{item.detail} (and ")
+        or reason.endswith(f": {item.detail}")
+        or item.what == "not-configured"
+        for item in limits
+    )
+    lines = [] if told else wrapped(shown(reason, 2 * _LONG), style.width, "      ")
     for item in limits:
-        if item is not same:
-            text = f"{shown(item.what)}: {shown(item.detail, 2 * _LONG)}{_extent(item)}"
-            lines += wrapped(text, style.width, "      - ")
+        bullet = "      - " if len(limits) > 1 or not told else "      "
+        lines += wrapped(f"{shown(item.detail, 2 * _LONG)}{_extent(item)}", style.width, bullet)
     return lines
 
 
@@ -136,7 +141,7 @@ def _lost_of(loss: Limit | Loss, view: View) -> _Lost:
 
 
 def _lost(item: _Lost, style: Style) -> list[str]:
-    return wrapped(f"{shown(item.what)}: {shown(item.detail, 2 * _LONG)}{_extent(item)}", style.width, "  - ")
+    return wrapped(f"{shown(item.detail, 2 * _LONG)}{_extent(item)}", style.width, "  - ")
 
 
 def _extent(item: _Lost) -> str:
