@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from mcpdetect.model.text import text_of
 
-__all__ = ["Hello", "client_hello", "handshake_hello", "looks_like_hello"]
+__all__ = ["Hello", "client_hello", "handshake_hello", "looks_like_hello", "unwrap_records"]
 
 _HANDSHAKE = 0x16  # RFC 8446 §5.1, content type
 _CLIENT_HELLO = 1
@@ -61,21 +61,37 @@ def client_hello(data: bytes) -> Hello | None:
     """
     if not looks_like_hello(data):
         return None
+    return handshake_hello(unwrap_records(data)[0], quic=False) or Hello()
+
+
+def unwrap_records(data: bytes) -> tuple[bytes, int]:
+    """Take the first handshake message out of its TLS records.
+
+    Args:
+        data: a stream that begins with a handshake record.
+
+    Returns:
+        The message as far as it is there, and how many bytes of the stream are missing at least before it can be whole:
+        0 when it is, or when what follows is no handshake record and it never will be.
+    """
     parts: list[bytes] = []
     at = have = 0
     need = 4
-    while at + 5 <= len(data) and have < need:
+    while have < need:
+        if at + 5 > len(data):
+            return b"".join(parts), at + 5 - len(data) + need - have
         length = (data[at + 3] << 8) | data[at + 4]
         if data[at] != _HANDSHAKE or data[at + 1] != 3 or length > _MOST_RECORD:
-            break
+            return b"".join(parts), 0
         part = data[at + 5 : at + 5 + length]
         parts.append(part)
-        at += 5 + length
         if have < 4 <= have + len(part):
-            head = b"".join(parts)[:4]
-            need = 4 + int.from_bytes(head[1:4], "big")
+            need = 4 + int.from_bytes(b"".join(parts)[1:4], "big")
         have += len(part)
-    return handshake_hello(b"".join(parts), quic=False) or Hello()
+        if len(part) < length and have < need:
+            return b"".join(parts), max(1, need - have)
+        at += 5 + length
+    return b"".join(parts), 0
 
 
 def handshake_hello(data: bytes, *, quic: bool = True) -> Hello | None:

@@ -1,0 +1,180 @@
+"""The classic pcap file (libpcap's savefile format) and what it shares with pcapng: one packet after another."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from mcpdetect.errors import InputError, UnknownFormat
+from mcpdetect.ingest.opener import Stream
+
+__all__ = ["CHUNK", "FAULT", "NO_TIME", "CaptureFile", "Fault", "Packet", "PcapFile"]
+
+CHUNK = 1 << 18
+"""Bytes read at a time: small enough for the processor's cache."""
+
+NO_TIME = -1
+"""The time of a packet whose record has none."""
+
+FAULT = -2
+"""The link type of what is no packet: the reader met faults, which are to be taken out of ``faults``."""
+
+Packet = tuple[int, int, bytes, int]
+"""One packet: nanoseconds or ``NO_TIME``, link type, captured bytes, original length."""
+
+_LARGEST = 262144  # libpcap's MAXIMUM_SNAPLEN for every ordinary link type
+_LARGEST_DECLARED = 1 << 22  # ... and the most that a file's own snap length can raise it to
+
+# magic -> byte order, nanoseconds a unit of the second time field
+_MAGICS = {
+    b"\xd4\xc3\xb2\xa1": ("<", 1000),
+    b"\xa1\xb2\xc3\xd4": (">", 1000),
+    b"\x4d\x3c\xb2\xa1": ("<", 1),
+    b"\xa1\xb2\x3c\x4d": (">", 1),
+}
+_OTHER_MAGICS = {
+    b"\x34\xcd\xb2\xa1": "the modified pcap format of Kuznetzov (magic 0xa1b2cd34)",
+    b"\xa1\xb2\xcd\x34": "the modified pcap format of Kuznetzov (magic 0xa1b2cd34)",
+    b"\x1c\x00\x01\xac": "the IXIA pcap format (magic 0x1c0001ac)",
+    b"\x1c\x00\x01\xab": "the IXIA pcap format (magic 0x1c0001ab)",
+    b"\xac\x01\x00\x1c": "the IXIA pcap format (magic 0x1c0001ac)",
+    b"\xab\x01\x00\x1c": "the IXIA pcap format (magic 0x1c0001ab)",
+    b"snoo": "a Solaris snoop capture",
+}
+
+
+@dataclass(slots=True)
+class Fault:
+    """Something wrong with a capture file, or a word of its recorder about lost packets.
+
+    Attributes:
+        what: as in ``Loss.what``.
+        detail: a fixed sentence.
+        offset: byte in the (decompressed) file, None for a fact about the whole file.
+        reason: what exactly, with numbers.
+        count: how often.
+        note: no packet was lost by it.
+    """
+
+    what: str
+    detail: str
+    offset: int | None = None
+    reason: str = ""
+    count: int = 1
+    note: bool = False
+
+
+@dataclass(slots=True)
+class CaptureFile:
+    """What both formats know.
+
+    Attributes:
+        format: ``pcap`` or ``pcapng``.
+        faults: grows while packets are read; the reader of packets takes them out.
+        tool: the program that wrote the file, where it says.
+        options: facts about the recording in words (``snaplen 96``, ``filter udp port 53``).
+        interfaces: names of interfaces, where the file says.
+        closed: the file ends in a closing record.
+        link_types: link types that the file announces.
+    """
+
+    format: str = "pcap"
+    faults: list[Fault] = field(default_factory=list)
+    tool: str | None = None
+    options: list[str] = field(default_factory=list)
+    interfaces: list[str] = field(default_factory=list)
+    closed: bool = False
+    link_types: list[int] = field(default_factory=list)
+
+    def packets(self) -> Iterator[Packet]:
+        """Yield the packets in file order, as far as the file can be understood."""
+        raise NotImplementedError
+
+
+class PcapFile(CaptureFile):
+    """A classic capture file.
+
+    Raises:
+        UnknownFormat: the magic number is not that of a pcap file.
+        InputError: the file ends within its 24-byte header.
+    """
+
+    def __init__(self, stream: Stream, head: bytes) -> None:
+        super().__init__(format="pcap")
+        self._stream = stream
+        magic = head[:4]
+        if magic not in _MAGICS:
+            other = _OTHER_MAGICS.get(magic)
+            raise UnknownFormat(
+                f"is {other}, which is not supported" if other else "is no packet capture",
+                file=stream.name,
+                value=f"first bytes {magic.hex()}",
+                cause=None if other else "another kind of evidence, or a capture damaged in its first bytes",
+                hint="convert it with: editcap -F pcap"
+                if other
+                else "give a pcap or pcapng file, as tcpdump -w writes",
+            )
+        head += stream.read_exactly(24 - len(head))
+        if len(head) < 24:
+            raise InputError(
+                "ends within its 24-byte header",
+                file=stream.name,
+                value=f"{len(head)} bytes",
+                cause="the recorder was killed before its first write was complete",
+            )
+        self._order, self._unit = _MAGICS[magic]
+        snap, network = struct.unpack(self._order + "II", head[16:24])
+        self._link = network & 0x0FFFFFFF  # the upper bits tell of a frame check sequence (draft-ietf-opsawg-pcap)
+        self._limit = max(_LARGEST, snap if snap <= _LARGEST_DECLARED else 0)
+        self.link_types = [self._link]
+        self.options = [f"snaplen {snap}"]
+
+    def packets(self) -> Iterator[Packet]:
+        """Yield every complete record; a record that ends behind the file, or claims the impossible, is a fault."""
+        unpack = struct.Struct(self._order + "IIII").unpack_from
+        link, unit, limit = self._link, self._unit, self._limit
+        buffer = b""
+        at = size = 0
+        base = 24  # offset of the buffer's first byte in the file
+        while True:
+            end = 16
+            while at + 16 <= size:
+                seconds, part, captured, original = unpack(buffer, at)
+                if captured > limit:
+                    self.faults.append(
+                        Fault(
+                            "malformed",
+                            "a record claims an impossible length; what follows it cannot be read",
+                            base + at,
+                            f"captured length {captured}",
+                        )
+                    )
+                    return
+                end = 16 + captured
+                if at + end > size:
+                    break
+                yield (
+                    seconds * 1_000_000_000 + part * unit,
+                    link,
+                    buffer[at + 16 : at + end],
+                    original if original > captured else captured,
+                )
+                at += end
+                end = 16
+            more = self._stream.read(max(CHUNK, end))
+            if not more:
+                break
+            buffer = buffer[at:] + more
+            base += at
+            at = 0
+            size = len(buffer)
+        if at < size or self._stream.damaged:
+            self.faults.append(
+                Fault(
+                    "file-truncated",
+                    "the capture ends in the middle of a record",
+                    base + at,
+                    self._stream.damaged or f"{size - at} bytes of a record of at least {end}",
+                )
+            )

@@ -1,0 +1,108 @@
+"""Link layers: where in a frame the IP packet begins, or what the frame holds instead."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["ARP", "ETHERNET", "LAYOUTS", "Layout", "Payload", "supported", "unwrap"]
+
+ETHERNET, SLL, SLL2 = 1, 113, 276
+_RAW = frozenset({12, 14, 101, 228, 229})  # LINKTYPE_RAW, its two old DLT values, IPV4, IPV6
+_NULL, _LOOP = 0, 108
+_IPV4, _IPV6, ARP = 0x0800, 0x86DD, 0x0806
+_TAGS = frozenset({0x8100, 0x88A8, 0x9100, 0x9200})  # 802.1Q, 802.1ad, and what preceded it
+_MPLS = frozenset({0x8847, 0x8848})
+_PPPOE = 0x8864
+_SNAP = b"\xaa\xaa\x03\x00\x00\x00"
+_IPV6_FAMILIES = frozenset({10, 24, 28, 30})  # AF_INET6 of Linux, NetBSD and OpenBSD, FreeBSD, Darwin
+
+
+class Layout(NamedTuple):
+    """How to tell the common case: ``frame[first:last]`` equals ``ipv4`` or ``ipv6``, and the packet begins ``at``."""
+
+    first: int
+    last: int
+    ipv4: bytes
+    ipv6: bytes
+    at: int
+
+
+LAYOUTS: dict[int, Layout] = {
+    ETHERNET: Layout(12, 14, b"\x08\x00", b"\x86\xdd", 14),
+    SLL: Layout(14, 16, b"\x08\x00", b"\x86\xdd", 16),
+    SLL2: Layout(0, 2, b"\x08\x00", b"\x86\xdd", 20),
+    **{link: Layout(0, 1, b"\x45", b"\x60", 0) for link in _RAW},
+}
+"""Link types whose common frames the fast lane reads."""
+
+
+class Payload(NamedTuple):
+    """What a frame holds.
+
+    Attributes:
+        protocol: ``ip`` (4 or 6, by its own version field), ``arp``, ``ethertype-0x<hex>``, ``llc``; or ``""`` where
+            the frame is too short to tell.
+        at: offset of the payload.
+    """
+
+    protocol: str
+    at: int
+
+
+def supported(link: int) -> bool:
+    """Return whether frames of this link type can be read (values of www.tcpdump.org/linktypes.html)."""
+    return link in LAYOUTS or link in (_NULL, _LOOP)
+
+
+def unwrap(link: int, frame: bytes) -> Payload:
+    """Find what a frame of a supported link type holds."""
+    if link in _RAW:
+        return Payload("ip", 0) if frame else Payload("", 0)
+    if link in (_NULL, _LOOP):
+        if len(frame) < 4:
+            return Payload("", 0)
+        # 02 00 00 00 or 00 00 00 02: the family in the byte order of the recording machine
+        family = min(int.from_bytes(frame[:4], "little"), int.from_bytes(frame[:4], "big"))
+        return Payload("ip", 4) if family == 2 or family in _IPV6_FAMILIES else Payload(f"family-{family}", 4)
+    layout = LAYOUTS[link]
+    if len(frame) < layout.at:
+        return Payload("", 0)
+    return _ethertype((frame[layout.first] << 8) | frame[layout.first + 1], frame, layout.at)
+
+
+def _ethertype(number: int, frame: bytes, at: int) -> Payload:
+    while number in _TAGS:
+        # 00 64 08 00: priority and VLAN, then the EtherType of what follows
+        if len(frame) < at + 4:
+            return Payload("", 0)
+        number = (frame[at + 2] << 8) | frame[at + 3]
+        at += 4
+    if number in (_IPV4, _IPV6):
+        return Payload("ip", at)
+    if number == ARP:
+        return Payload("arp", at)
+    if number in _MPLS:
+        return _mpls(frame, at)
+    if number == _PPPOE:
+        # 11 00 00 01 00 2e 00 21: version and type, code, session, length, PPP protocol (RFC 2516, RFC 1332, RFC 5072)
+        inner = frame[at + 6 : at + 8]
+        if len(inner) < 2:
+            return Payload("", 0)
+        return Payload("ip", at + 8) if inner in (b"\x00\x21", b"\x00\x57") else Payload("ethertype-0x8864", at)
+    if number < 0x0600:  # IEEE 802.3: a length, then LLC
+        if frame[at : at + 6] == _SNAP and len(frame) >= at + 8:
+            inner_type = (frame[at + 6] << 8) | frame[at + 7]
+            return _ethertype(inner_type, frame, at + 8) if inner_type >= 0x0600 else Payload("llc", at)
+        return Payload("llc", at)
+    return Payload(f"ethertype-0x{number:04x}", at)
+
+
+def _mpls(frame: bytes, at: int) -> Payload:
+    """Step over MPLS labels (RFC 3032 §2.1); what follows the last is taken for IP where its first byte says so."""
+    start = at
+    while at + 4 <= len(frame):
+        at += 4
+        if frame[at - 2] & 1:  # bottom of stack
+            is_ip = frame[at : at + 1] and frame[at] >> 4 in (4, 6)
+            return Payload("ip", at) if is_ip else Payload("ethertype-0x8847", start)
+    return Payload("", 0)
