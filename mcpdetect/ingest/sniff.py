@@ -158,7 +158,7 @@ def sniff_bytes(head: bytes) -> Kind | None:
     if head[257:262] == b"ustar":
         return "archive"
     stripped = head.removeprefix(b"\xef\xbb\xbf").lstrip()
-    if stripped[:1] in (b"{", b"["):
+    if stripped.startswith(b"{") or (stripped.startswith(b"[") and stripped[1:].lstrip().startswith(b"{")):
         return _json_kind(stripped.decode("utf-8", "replace"))
     votes: dict[Kind, int] = dict.fromkeys(get_args(Kind), 0)
     for line in stripped.split(b"\n", _MOST_LINES)[:_MOST_LINES]:
