@@ -273,7 +273,10 @@ class Decoder:
     def _headless(self, source: bytes, address: bytes, size: int, reason: str, data: bytes) -> None:
         """Account for a packet whose addresses are known, but whose ports are not."""
         self._packet("truncated", size, source, address)
-        self._undecodable(reason, data, _ABOVE_IP)
+        if self._cut:
+            self._snaplen(_ABOVE_IP)
+        else:
+            self._undecodable(reason, data, _ABOVE_IP)
 
     def _transport(
         self, protocol: int, source: bytes, address: bytes, data: bytes, at: int, end: int, depth: int
@@ -385,12 +388,11 @@ class Decoder:
             half.data += 1
             if isinstance(watcher, TcpWatcher):
                 payload = data[start:end]
-                if len(payload) < size:
-                    touched = watcher.kinds
                 # a SYN takes one sequence number; data on it (TCP Fast Open) come behind that
                 watcher.feed(
                     (sequence + 1) & 0xFFFFFFFF if flags & 2 else sequence, payload, size, self._number, self._t_ns
                 )
+                touched = watcher.hidden
                 if watcher.done:
                     half.watcher = None
         if self._cut:
@@ -462,7 +464,8 @@ class Decoder:
                     cut=cut,
                     end=self._number,
                 )
-                touched = ("dns.answer", "dns.query") if cut else ()
+                if cut:
+                    touched = ("dns.query",) if other in DNS_PORTS else ("dns.answer",)
             elif isinstance(half.watcher, UdpWatcher):
                 touched = half.watcher.feed(payload, self._number, self._t_ns, cut=cut)
         if self._cut:

@@ -48,6 +48,10 @@ class TcpWatcher:
 
     It begins undecided, at the first byte or at the beginning of one of the first segments (STARTTLS and the like), and
     then reads a TLS hello, HTTP requests, or DNS messages.
+
+    Attributes:
+        done: nothing more can be learned.
+        hidden: event kinds that the latest segment may have hidden because it was cut.
     """
 
     __slots__ = (
@@ -67,6 +71,7 @@ class TcpWatcher:
         "_shared",
         "_t_ns",
         "done",
+        "hidden",
     )
 
     def __init__(self, shared: Streams, ends: Ends, following: int | None) -> None:
@@ -86,6 +91,7 @@ class TcpWatcher:
         self._last = 0
         self._t_ns = NO_TIME
         self.done = False
+        self.hidden: tuple[str, ...] = ()
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -108,6 +114,7 @@ class TcpWatcher:
             number: the packet's number.
             t_ns: the packet's time.
         """
+        self.hidden = ()
         if self._next is None:
             self._next = sequence
         offset = (sequence - self._next) & 0xFFFFFFFF
@@ -144,8 +151,8 @@ class TcpWatcher:
             self._pending_bytes -= len(kept[0])
             self._shared.held -= len(kept[0])
         if len(data) < size:
-            size = len(data)  # the rest is missing like any other bytes
-        self._pending[sequence] = (data[:size], number, t_ns)
+            self.hidden = self.kinds  # the rest is missing like any other bytes
+        self._pending[sequence] = (data, number, t_ns)
         self._pending_bytes += len(data)
         self._shared.held += len(data)
         if len(self._pending) > _MOST_PENDING or self._pending_bytes > _MOST_PENDING_BYTES:
@@ -219,13 +226,15 @@ class TcpWatcher:
         if size <= overlap:
             return
         self._next = ((self._next or 0) + size - overlap) & 0xFFFFFFFF
-        self._last = number
+        self._last = max(self._last, number)
         if fresh:
             self._deliver(fresh, number, t_ns)
         if len(data) < size and not self.done:
-            self._cut(number)
+            # a segment whose beginning was seen to be neither hello nor request hides none
+            self.hidden = self.kinds if self._mode or self._buffer or not fresh else ()
+            self._cut()
 
-    def _cut(self, number: int) -> None:
+    def _cut(self) -> None:
         """The capture holds only the beginning of a segment; the snap length's loss is counted by the caller."""
         if self._mode == "tls":
             self._hello(whole=False)
@@ -253,8 +262,10 @@ class TcpWatcher:
             self._first, self._t_ns = number, t_ns
             self._requests(data, number, t_ns)
             return
-        if not self._buffer:
+        if not self._buffer or number < self._first:
             self._first, self._t_ns = number, t_ns
+        if not self._buffer:
+            self._last = number
         self._buffer += data
         self._shared.held += len(data)
         if self._mode == "":
