@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from mcpdetect.errors import InputError, Malformed
 from mcpdetect.ingest.adapter import EXCERPT
 from mcpdetect.ingest.opener import open_evidence
 from mcpdetect.ingest.tracefile_event import SPOKEN, BadEvent, event_of, is_last_line, reader_of
-from mcpdetect.ingest.tracefile_head import read_head, read_tail
+from mcpdetect.ingest.tracefile_head import early_observations, read_head, read_tail
 from mcpdetect.ingest.tracefile_loss import Damage
 from mcpdetect.ingest.tracefile_scan import HEAD, MAX_VALUE, Broken, Ended, Scanner, TooLong
 from mcpdetect.ingest.tracefile_write import write_trace
@@ -23,6 +24,8 @@ from mcpdetect.model.wire import Refused
 __all__ = ["TraceFile", "write_trace"]
 
 _OWN = b'{"kind":"'
+# {"kind": "file.open", "where": ...
+_KIND = re.compile(rb'\{\s*+"kind"\s*+:\s*+"([^"\\]*+)"')
 
 
 class TraceFile:
@@ -58,6 +61,10 @@ class TraceFile:
         self._begun = False
         self._line = 0
 
+    def close(self) -> None:
+        """Close the file; reading the events to their end does it too."""
+        self._scan.close()
+
     @property
     def run(self) -> Run:
         """The run's metadata."""
@@ -80,6 +87,7 @@ class TraceFile:
         try:
             yield from self._events(frozenset(EVENT_TYPES) if wanted is None else wanted)
         except Ended:
+            self._observations = early_observations(self._head.known, self.name)
             self._damage.ended(self._scan.line, self._scan.stream.damaged)
         except Broken as error:
             raise Malformed(
@@ -99,7 +107,11 @@ class TraceFile:
         seen, spoken = self._damage.seen, self._damage.spoken
         for raw in self._lines() if self._head.lines else self._elements():
             # {"kind":"file.open","where":{"file":"strace.log","at":12,"end":null,"unit":"line"},...}
-            name = raw[9 : raw.find(b'"', 9)] if raw.startswith(_OWN) else b""
+            if raw.startswith(_OWN):
+                name = raw[9 : raw.find(b'"', 9)]
+            else:
+                kind = _KIND.match(raw)
+                name = kind[1] if kind else b""
             if name in skipped and raw.endswith(b"}"):
                 continue
             read = readers.get(name)

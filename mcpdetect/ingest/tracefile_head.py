@@ -14,10 +14,11 @@ from mcpdetect.model.observation import Observation
 from mcpdetect.model.trace import TRACE_SCHEMA, Run
 from mcpdetect.model.wire import Refused, decoder
 
-__all__ = ["Head", "read_head", "read_tail"]
+__all__ = ["Head", "early_observations", "read_head", "read_tail"]
 
 _RECORD = "record it anew with `mcpdetect parse`, or write it as docs/decisions/0003-trace-layout.md says"
 _KEYS = ("schema", "generator", "run", "observations")
+_MOST_KEYS = 16
 
 
 @dataclass(slots=True)
@@ -89,11 +90,12 @@ def read_tail(scan: Scanner, head: Head, name: str) -> list[Observation]:
         Broken: it is no JSON.
         Malformed: a key is unknown, missing or wrong, or the text goes on behind its end.
     """
-    known = {} if head.again else head.known
+    known = {} if head.again else dict(head.known)
     if not head.json:
         scan.take(b"{")
     for key in _keys(scan, first=not head.json):
         _keep(known, key, scan, name)
+    _no_other_keys(known, name)
     if "observations" not in known:
         raise Malformed(
             "has no observations",
@@ -109,7 +111,16 @@ def read_tail(scan: Scanner, head: Head, name: str) -> list[Observation]:
             cause="two traces in one file",
             hint="give each trace a file of its own",
         )
-    raw, line = known["observations"]
+    return early_observations(known, name)
+
+
+def early_observations(known: dict[str, tuple[bytes, int]], name: str) -> list[Observation]:
+    """Return the observations among the keys read so far.
+
+    Raises:
+        Malformed: they are wrong.
+    """
+    raw, line = known.get("observations", (b"[]", 0))
     try:
         return decoder(list[Observation])(raw)
     except Refused as error:
@@ -144,8 +155,8 @@ def _keep(known: dict[str, tuple[bytes, int]], key: str, scan: Scanner, name: st
         raise Malformed(f"a value of more than {MAX_VALUE} bytes", file=name, place=f"line {line}, /{key}") from error
     if key in known:
         raise Malformed("a key that comes twice", file=name, place=f"line {line}, /{key}", hint="leave one out")
-    if len(known) < 2 * len(_KEYS):  # an object of anything else is told by its first keys
-        known[key] = value, line
+    if key in _KEYS or len(known) < _MOST_KEYS:  # so many are enough to say that this is no trace
+        known[key] = (value if key in _KEYS else b""), line
 
 
 def _look_ahead(path: Path, name: str) -> dict[str, tuple[bytes, int]]:
@@ -184,7 +195,7 @@ def _check_schema(known: dict[str, tuple[bytes, int]], name: str) -> None:
     raw = known.get("schema", (b"", 0))[0]
     if raw == f'"{TRACE_SCHEMA}"'.encode():
         return
-    shown = raw[:80].decode("utf-8", "backslashreplace")
+    shown = _shown(raw)
     if not raw:
         raise UnknownFormat(
             "is JSON, but no trace: it has no schema",
@@ -212,7 +223,7 @@ def _check_schema(known: dict[str, tuple[bytes, int]], name: str) -> None:
     )
 
 
-def _run(known: dict[str, tuple[bytes, int]], name: str) -> Run:
+def _no_other_keys(known: dict[str, tuple[bytes, int]], name: str) -> None:
     for key, (_, line) in known.items():
         if key not in _KEYS:
             raise Malformed(
@@ -222,16 +233,30 @@ def _run(known: dict[str, tuple[bytes, int]], name: str) -> Run:
                 cause="a misspelling, or a newer writer",
                 hint=f"the keys are {', '.join(_KEYS)} and events",
             )
+
+
+def _run(known: dict[str, tuple[bytes, int]], name: str) -> Run:
+    _no_other_keys(known, name)
     if "run" not in known:
         raise Malformed("has no run", file=name, hint='write "run": {} where nothing is known about it')
     generator, line = known.get("generator", (b'""', 0))
     if not generator.startswith(b'"'):
-        raise Malformed("is no text", file=name, place=f"line {line}, /generator", value=repr(generator[:80]))
+        raise Malformed(
+            "is no text",
+            file=name,
+            place=f"line {line}, /generator",
+            value=_shown(generator),
+            hint="name the program that wrote the trace, or leave the key out",
+        )
     raw, line = known["run"]
     try:
         return decoder(Run)(raw)
     except Refused as error:
         raise _wrong(error, "run", line, name) from error
+
+
+def _shown(raw: bytes) -> str:
+    return raw[:80].decode("utf-8", "backslashreplace")
 
 
 def _wrong(error: Refused, key: str, line: int, name: str) -> Malformed:

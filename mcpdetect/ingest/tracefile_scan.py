@@ -142,6 +142,7 @@ class Scanner:
                     self._take_to(end)
                     done = 0
                 if not self._more():
+                    self._take_to(len(self._data))
                     raise Ended
                 continue
             bracket = self._data[end]
@@ -168,8 +169,9 @@ class Scanner:
             if len(self._data) - self._at > MAX_VALUE:
                 raise Broken(f"a value of more than {MAX_VALUE} bytes")
             if not self._more():
+                value = self._take_to(len(self._data))
                 if found:
-                    return self._take_to(len(self._data))
+                    return value
                 raise Ended
 
     def lines(self) -> Iterator[bytes]:
