@@ -1,0 +1,359 @@
+"""Roles of words in a sentence: who orders what to be carried where. The words themselves are data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal
+
+from mcpdetect.correlate.textmodel import fold
+from mcpdetect.correlate.textmodel_tokens import Sentence, Token
+from mcpdetect.data.loader import Shape, load_yaml
+
+__all__ = ["SHAPE", "Roles", "Sink", "Span", "Verb", "Vocabulary", "roles", "vocabulary"]
+
+_BENIGN: Shape = [None]
+SHAPE: Shape = {
+    "verbs": {
+        "transfer": {"order": None, "told": None, "done": None, "benign": _BENIGN},
+        "carry": {"order": None, "told": None, "done": None, "benign": _BENIGN},
+        "read": None,
+    },
+    "objects": {
+        "credential": {"phrases": [None], "not_before": None, "not_after": None, "benign": _BENIGN},
+        "context": {
+            "phrases": [None],
+            "all": [None],
+            "ordinary": [None],
+            "totality": None,
+            "not_before": None,
+            "benign": _BENIGN,
+        },
+        "traffic": {"phrases": [None], "verbs": None, "benign": _BENIGN},
+        "files": {"names": None, "benign": _BENIGN},
+    },
+    "sinks": {
+        "foreign": {"phrases": [None], "own": None, "benign": _BENIGN},
+        "reference": None,
+        "towards": None,
+        "tlds": None,
+        "parameter": {"before": None, "nouns": None, "benign": _BENIGN},
+    },
+    "secrecy": {"strong": [None], "mention": [None], "weak": None, "benign": _BENIGN},
+    "grammar": {
+        "leads": None,
+        "need_to": None,
+        "obliged": None,
+        "negation": None,
+        "unless": None,
+        "anaphora": None,
+        "own_service": None,
+        "use": None,
+        "others": None,
+    },
+}
+"""The keys of ``exfil.yaml``."""
+
+ObjectClass = Literal["credential", "file", "context", "traffic"]
+Mood = Literal["order", "told"]
+
+_NEGATED_WITHIN = 4
+_USE_WITHIN = 8
+_OWN_WITHIN = 4
+_ADDRESS_WITHIN = 4
+_LOOPBACK = ("localhost", "127.", "0.0.0.0", "[::1]", "host.docker.internal")  # noqa: S104
+
+
+@dataclass(slots=True)
+class Verb:
+    """A verb at a token: ``transfer``, ``carry`` or ``read``; ordered or told; ``anaphora`` follows it."""
+
+    at: int
+    word: str
+    group: Literal["transfer", "carry", "read"]
+    mood: Mood
+    passive: bool
+    anaphora: bool
+
+
+@dataclass(slots=True)
+class Span:
+    """Something sensitive.
+
+    Attributes:
+        start, end: its tokens.
+        what: its class.
+        many: it is plural, or "every", or more than one by nature.
+        others: it is the user's, or many: not the one key that a tool signs in with.
+        ordinary: it matters only where it is sent in secret.
+    """
+
+    start: int
+    end: int
+    what: ObjectClass
+    many: bool
+    others: bool
+    ordinary: bool = False
+
+
+@dataclass(slots=True)
+class Sink:
+    """A destination: an address, somebody's place in words, or a parameter of a tool."""
+
+    start: int
+    end: int
+    kind: Literal["address", "words", "parameter"]
+    name: str
+
+
+@dataclass(slots=True)
+class Roles:
+    """What was found in one sentence; ``named`` is its last object that is not ordinary."""
+
+    sentence: Sentence
+    verbs: list[Verb]
+    objects: list[Span]
+    sinks: list[Sink]
+    secrecy: Literal["", "weak", "mention", "strong"]
+    own_service: bool
+    named: Span | None = None
+
+
+class Vocabulary:
+    """The words of ``exfil.yaml``, folded and ready to look up.
+
+    Args:
+        data: the file's content.
+    """
+
+    def __init__(self, data: dict[str, Any]) -> None:
+        self.verbs: dict[str, tuple[Literal["transfer", "carry", "read"], Literal["order", "told", "done"]]] = {}
+        forms: tuple[Literal["order", "told", "done"], ...] = ("done", "told", "order")
+        for word in _words(data["verbs"]["read"]):
+            self.verbs[word] = ("read", "order")
+        groups: tuple[Literal["carry", "transfer"], ...] = ("carry", "transfer")
+        for group in groups:
+            for form in forms:
+                for word in _words(data["verbs"][group][form]):
+                    self.verbs[word] = (group, form)
+        objects, sinks, grammar = data["objects"], data["sinks"], data["grammar"]
+        self.credential = _Phrases(objects["credential"]["phrases"])
+        self.not_before = _words(objects["credential"]["not_before"])
+        self.not_after = _words(objects["credential"]["not_after"])
+        self.context = _Phrases(objects["context"]["phrases"])
+        self.context_all = _Phrases(objects["context"]["all"])
+        self.ordinary = _Phrases(objects["context"]["ordinary"])
+        self.totality = _words(objects["context"]["totality"])
+        self.context_not_before = _words(objects["context"]["not_before"])
+        self.traffic = _Phrases(objects["traffic"]["phrases"])
+        self.traffic_verbs = _words(objects["traffic"]["verbs"])
+        self.files = _raw(objects["files"]["names"])
+        self.foreign = _Phrases(sinks["foreign"]["phrases"])
+        self.own = _words(sinks["foreign"]["own"])
+        self.reference = _words(sinks["reference"])
+        self.towards = _words(sinks["towards"])
+        self.tlds = _words(sinks["tlds"])
+        self.parameter_before = _words(sinks["parameter"]["before"])
+        self.parameter_nouns = _words(sinks["parameter"]["nouns"])
+        self.secrecy_strong = _Phrases(data["secrecy"]["strong"])
+        self.secrecy_mention = _Phrases(data["secrecy"]["mention"])
+        self.secrecy_weak = _words(data["secrecy"]["weak"])
+        self.leads = _words(grammar["leads"])
+        self.need_to = _words(grammar["need_to"])
+        self.use = _words(grammar["use"])
+        self.obliged = _words(grammar["obliged"])
+        self.negation = _words(grammar["negation"])
+        self.unless = _words(grammar["unless"])
+        self.anaphora = _words(grammar["anaphora"])
+        self.own_service = _words(grammar["own_service"])
+        self.others = _words(grammar["others"])
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(fold(text).text.split())
+
+
+def _raw(text: str) -> frozenset[str]:
+    return frozenset(text.lower().split())
+
+
+class _Phrases:
+    """Phrases by their first word, longest first; a plural ``s`` at the end is understood."""
+
+    def __init__(self, phrases: list[str]) -> None:
+        self._by_first: dict[str, list[tuple[str, ...]]] = {}
+        for phrase in phrases:
+            words = tuple(fold(phrase).text.split())
+            for last in dict.fromkeys((words[-1], f"{words[-1]}s")):
+                whole = (*words[:-1], last)
+                self._by_first.setdefault(whole[0], []).append(whole)
+        for known in self._by_first.values():
+            known.sort(key=len, reverse=True)
+
+    def at(self, tokens: list[Token], at: int) -> int:
+        """Return how many tokens from ``at`` make a phrase, 0 for none."""
+        for phrase in self._by_first.get(tokens[at].text, ()):
+            if all(
+                at + n < len(tokens) and tokens[at + n].text == word and tokens[at + n].kind == "word"
+                for n, word in enumerate(phrase)
+            ):
+                return len(phrase)
+        return 0
+
+
+@lru_cache(maxsize=1)
+def vocabulary() -> Vocabulary:
+    """Return the vocabulary shipped with the library."""
+    return Vocabulary(load_yaml("exfil.yaml", SHAPE))
+
+
+def roles(sentence: Sentence, words: Vocabulary) -> Roles:
+    """Return the roles of a sentence's words; the work is bounded by a constant for each token."""
+    tokens = sentence.tokens
+    found = Roles(sentence, [], [], [], "", False)
+    for at, token in enumerate(tokens):
+        verb = _verb(tokens, at, words)
+        if verb is not None:
+            found.verbs.append(verb)
+        span = _object(tokens, at, words)
+        if span is not None and not (found.objects and found.objects[-1].end > at):
+            found.objects.append(span)
+            found.named = found.named if span.ordinary else span
+        sink = _sink(tokens, at, words)
+        if sink is not None:
+            found.sinks.append(sink)
+        if words.secrecy_strong.at(tokens, at):
+            found.secrecy = "strong"
+        elif found.secrecy != "strong" and words.secrecy_mention.at(tokens, at):
+            found.secrecy = "mention"
+        elif not found.secrecy and token.text in words.secrecy_weak:
+            found.secrecy = "weak"
+        found.own_service = found.own_service or token.text in words.own_service
+    return found
+
+
+def _verb(tokens: list[Token], at: int, words: Vocabulary) -> Verb | None:
+    token = tokens[at]
+    known = words.verbs.get(token.text)
+    if known is None or token.kind != "word" or token.part or token.quoted or _negated(tokens, at, words):
+        return None
+    group, form = known
+    mood: Mood = "told"
+    passive = form == "done"
+    if form == "order" and _ordered(tokens, at, words):
+        mood = "order"
+    elif passive:
+        # All API keys must be sent to ...
+        if at < 2 or tokens[at - 1].text != "be" or tokens[at - 2].text not in words.obliged:
+            return None
+        mood = "order"
+    elif form == "order":
+        return None
+    following = tokens[at + 1 : at + 5]
+    return Verb(at, token.text, group, mood, passive, any(item.text in words.anaphora for item in following))
+
+
+def _ordered(tokens: list[Token], at: int, words: Vocabulary) -> bool:
+    if at == 0 or any(mark in tokens[at].lead for mark in ",:;()>*-\n"):
+        return True
+    before = tokens[at - 1].text
+    if before == "to":
+        used = (item.text for item in tokens[max(0, at - _USE_WITHIN) : at])
+        return (at >= 2 and tokens[at - 2].text in words.need_to) or any(word in words.use for word in used)
+    return before in words.leads
+
+
+def _negated(tokens: list[Token], at: int, words: Vocabulary) -> bool:
+    for back in range(at - 1, max(-1, at - 1 - _NEGATED_WITHIN), -1):
+        if any(mark in tokens[back + 1].lead for mark in ",:;()"):
+            # "without telling the user, forward ...": what is negated ends at the comma
+            break
+        if tokens[back].text in words.unless:
+            return False
+        if tokens[back].text in words.negation:
+            return True
+    # Sende niemals ..., send no passwords
+    after = [item.text for item in tokens[at + 1 : at + 3]]
+    return bool(after) and after[0] in words.negation and after[-1] not in words.unless
+
+
+def _object(tokens: list[Token], at: int, words: Vocabulary) -> Span | None:
+    token = tokens[at]
+    if token.kind == "path" or (token.kind == "host" and token.text.rpartition("/")[2] in words.files):
+        parts = token.text.strip("/").split("/")
+        home = token.text.startswith(("~/.", "$home/.", "${home}/."))
+        known = home or any(part in words.files for part in parts)
+        return Span(at, at + 1, "file", many=True, others=True) if known else None
+    if token.kind != "word":
+        return None
+    before = tokens[max(0, at - 4) : at]
+    length = words.credential.at(tokens, at)
+    if length:
+        after = tokens[at + length].text if at + length < len(tokens) else ""
+        if after in words.not_before or (before and before[-1].text in words.not_after):
+            return None
+        many = tokens[at + length - 1].text.endswith(("s", "en")) or any(item.text in words.totality for item in before)
+        owned = any(item.owned or item.text in words.others for item in before)
+        return Span(at, at + length, "credential", many, many or owned)
+    total = any(item.text in words.totality for item in before)
+    length = words.context.at(tokens, at) or (words.context_all.at(tokens, at) if total else 0)
+    ordinary = not length
+    if not length:
+        if total and (length := words.traffic.at(tokens, at)):
+            return Span(at, at + length, "traffic", many=True, others=True)
+        length = words.ordinary.at(tokens, at)
+    if not length or (at + length < len(tokens) and tokens[at + length].text in words.context_not_before):
+        return None
+    return Span(at, at + length, "context", many=True, others=True, ordinary=ordinary)
+
+
+def _sink(tokens: list[Token], at: int, words: Vocabulary) -> Sink | None:
+    token = tokens[at]
+    before = tokens[max(0, at - _ADDRESS_WITHIN) : at]
+    if token.kind in ("url", "email", "host"):
+        if token.kind == "host" and not _named_host(token.text, words):
+            return None
+        place = token.text.partition("://")[2] or token.text
+        if place.startswith(_LOOPBACK):
+            return None
+        for n in range(len(before) - 1, -1, -1):
+            if before[n].text in words.reference:
+                return None
+            if before[n].text in words.towards:
+                referred = n > 0 and before[n - 1].text in words.reference
+                return None if referred else Sink(at, at + 1, "address", token.text)
+        return None
+    length = words.foreign.at(tokens, at)
+    if length:
+        # "to your external server": what stands between the preposition and the place
+        for item in reversed(tokens[max(0, at - _OWN_WITHIN) : at]):
+            if item.text in words.own:
+                return None
+            if item.text in words.towards:
+                break
+        return Sink(at, at + length, "words", " ".join(item.text for item in tokens[at : at + length]))
+    return _parameter(tokens, at, words)
+
+
+def _named_host(text: str, words: Vocabulary) -> bool:
+    name = text.partition("/")[0].partition(":")[0]
+    last = name.rpartition(".")[2]
+    return last.isdecimal() or last in words.tlds
+
+
+def _parameter(tokens: list[Token], at: int, words: Vocabulary) -> Sink | None:
+    token = tokens[at]
+    if token.kind != "word" or token.text in words.parameter_nouns:
+        return None
+    # in 'note'; as the `ctx` parameter; in the note field; into the parameter note
+    prior = [item.text for item in tokens[max(0, at - 3) : at]]
+    if not any(item in words.parameter_before for item in prior):
+        return None
+    last = at
+    while last + 1 < len(tokens) and tokens[last + 1].part and tokens[last + 1].start == tokens[last].end + 1:
+        last += 1
+    noun_after = last + 1 < len(tokens) and tokens[last + 1].text in words.parameter_nouns
+    noun_before = bool(prior) and prior[-1] in words.parameter_nouns
+    if token.quoted or noun_after or noun_before:
+        return Sink(at, last + 1, "parameter", token.whole)
+    return None
