@@ -11,8 +11,10 @@ import os
 import shutil
 import signal
 import subprocess
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import IO
 
 from controls.recorder.background import Background
 from controls.recorder.canaries import HOME
@@ -24,6 +26,9 @@ UID = 1000
 CONTROL = "/srv/control"
 """Where the control's own programs lie inside the room."""
 STRACE_OPTIONS = ("-f", "-ttt", "-T", "-yy", "-s", "4096")
+
+_SAID = 1 << 20
+"""Most bytes of standard error that are kept."""
 
 _ETC = {
     "passwd": f"root:x:0:0:root:/root:/bin/sh\ndev:x:{UID}:{UID}:dev:{HOME}:/bin/sh\n",
@@ -92,6 +97,8 @@ class Room:
         (stage / "etc/hosts").write_text("".join(line + "\n" for line in lines))
         self.home = stage / "home"
         self.log = stage / "record" / "strace.log"
+        self._said = bytearray()
+        self._listener: threading.Thread | None = None
 
     def own(self) -> None:
         """Give the home to the target's user. Call it once everything is planted."""
@@ -126,20 +133,31 @@ class Room:
         strace = ["/usr/bin/strace", *options, "-o", "/run/record/strace.log", "-u", "dev", "--"]
         command = ["/usr/bin/env", "-i", *(f"{name}={value}" for name, value in environment.items()), *strace, *argv]
         apart = ["unshare", "--mount", "--pid", "--ipc", "--uts", "--fork", "--kill-child=KILL", "--"]
-        said = (self._stage / "stderr.txt").open("wb")
-        with said:
-            return Background(
-                "target",
-                [*apart, "/bin/sh", "-c", _ENTER, "enter", str(self._stage), folder, *command],
-                netns=netns,
-                stdin=stdin,
-                stdout=stdout,
-                stderr=said,
-            )
+        # A pipe, read all the time: a file of the recorder would show its path in the trace, and a full pipe would
+        # hold the target up.
+        target = Background(
+            "target",
+            [*apart, "/bin/sh", "-c", _ENTER, "enter", str(self._stage), folder, *command],
+            netns=netns,
+            stdin=stdin,
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+        )
+        if target.process.stderr is not None:
+            self._listener = threading.Thread(target=self._listen, args=(target.process.stderr,), daemon=True)
+            self._listener.start()
+        return target
+
+    def _listen(self, stream: IO[bytes]) -> None:
+        with stream:
+            while part := stream.read1(65536):  # type: ignore[attr-defined]
+                self._said += part[: max(0, _SAID - len(self._said))]
 
     def said(self) -> str:
-        """Return what the room's set-up, strace and the target wrote to standard error."""
-        return (self._stage / "stderr.txt").read_text("utf-8", "backslashreplace")
+        """Return what the room's set-up, strace and the target wrote to standard error, as far as it was kept."""
+        if self._listener is not None:
+            self._listener.join(2.0)
+        return self._said.decode("utf-8", "backslashreplace")
 
     @staticmethod
     def processes(outer: int) -> list[int]:
