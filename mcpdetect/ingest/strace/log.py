@@ -1,0 +1,174 @@
+"""The strace adapter: one log file, all dialects."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from mcpdetect.errors import UnknownFormat
+from mcpdetect.ingest.adapter import Declared
+from mcpdetect.ingest.opener import open_evidence
+from mcpdetect.ingest.strace.account import Account
+from mcpdetect.ingest.strace.calls import needed_calls, pattern_of
+from mcpdetect.ingest.strace.core import Core, UNFINISHED
+from mcpdetect.ingest.strace.header import HEADER, Timekeeper, fast_header
+from mcpdetect.ingest.strace.lines import LineFeeder
+from mcpdetect.ingest.strace.reader import Blocks
+from mcpdetect.ingest.strace.watch import describe
+from mcpdetect.model.event import Event
+from mcpdetect.model.kinds import CALL_KINDS, EVENT_TYPES
+from mcpdetect.model.observation import Observation
+
+__all__ = ["StraceLog"]
+
+_SHAPE = re.compile(r"(?:[a-z_][a-z0-9_]*+\(|<\.\.\. \w++ resumed|\+\+\+ |--- |\?\?\?\()", re.ASCII)
+_BARE_SHAPE = re.compile(
+    r"(?:<\.\.\. \w++ resumed|\+\+\+ (?:exited|killed|superseded)|--- SIG|strace: Process \d++ attached"
+    r"|[a-z_][a-z0-9_]*+\((?:[^\n]*\) += (?:-?\d|0x|\?)|[^\n]*<unfinished(?: #\d++)? \.\.\.>\Z))",
+    re.ASCII,
+)
+
+
+def _looks_like_strace(head: str) -> bool:
+    for line in head.split("\n"):
+        header = HEADER.match(line)
+        if header is None:
+            continue
+        rest = line[header.end() :]
+        if header.end() and _SHAPE.match(rest) or _BARE_SHAPE.match(rest):
+            return True
+    return False
+
+
+class StraceLog:
+    """One strace log.
+
+    Args:
+        path: the file, plain, gzip or zstd.
+        name: its name in places; the path's own by default.
+        declared: what a manifest says.
+
+    Raises:
+        InputError: it cannot be opened, is empty, or is no strace output.
+    """
+
+    def __init__(self, path: Path, name: str | None = None, declared: Declared | None = None) -> None:
+        self._path = path
+        self._name = name or str(path)
+        self._declared = declared
+        with open_evidence(path, self._name) as stream:
+            head = stream.read_exactly(1 << 16).decode("latin-1")
+        if not _looks_like_strace(head):
+            raise UnknownFormat(
+                "is not strace output",
+                file=self._name,
+                value=head[:60],
+                cause="another format, or a trace of another tool",
+                hint="give the file written by strace -o, or convert it",
+            )
+        self._header = fast_header(head)
+        self._observation = Observation("syscalls", self._name, "strace")
+
+    @property
+    def observation(self) -> Observation:
+        """What the log can show; complete after ``events`` was read to its end."""
+        return self._observation
+
+    def events(self, wanted: frozenset[str] | None = None) -> Iterator[Event]:
+        """Yield the events of the wanted kinds (None: all), in the order in which calls ended."""
+        kinds = frozenset(EVENT_TYPES) if wanted is None else wanted
+        account = Account()
+        core = Core(self._name, kinds, account)
+        times = Timekeeper()
+        out = core.recorder.out
+        count = 0
+        with open_evidence(self._path, self._name) as stream:
+            blocks = Blocks(stream)
+            feeder = LineFeeder(core, times, blocks, needed_calls(kinds))
+            fast: _Fast | None = None
+            first = True
+            while (block := blocks.next()) is not None:
+                if first or fast is None or not fast.feed(block):
+                    if not first:
+                        fast = None
+                    feeder.feed(block)
+                    if first and self._header is not None and feeder.clean:
+                        fast = _Fast(self._header, core, times, feeder, kinds)
+                    first = False
+                core.prune()
+                if out:
+                    keep = core.last if feeder.framed and out[-1:] == core.last[-1:] else []
+                    ready = out[: len(out) - len(keep)] if keep else out[:]
+                    out[:] = keep
+                    count += len(ready)
+                    yield from ready
+            feeder.end()
+            describe(self._observation, core, times, blocks, feeder, stream.damaged, self._declared)
+        count += len(out)
+        self._observation.counts["events"] = count
+        yield from out[:]
+
+
+class _Fast:
+    """Picks the lines that matter out of blocks of a regular log, one pass of one pattern a block."""
+
+    def __init__(
+        self, header: str, core: Core, times: Timekeeper, feeder: LineFeeder, kinds: frozenset[str]
+    ) -> None:
+        self._header = header
+        self._core = core
+        self._times = times
+        self._feeder = feeder
+        self._kinds = kinds
+        self._needed = feeder.needed
+        self._blocks = 0
+        self._rebuild_at = 0
+        self._pattern = self._build()
+        for tid in [tid for tid, half in core.pending.items() if half.name not in self._needed]:
+            del core.pending[tid]
+
+    def _build(self) -> re.Pattern[str]:
+        unseen = CALL_KINDS.keys() - self._core.names
+        self._watch_only = frozenset(unseen - self._needed)
+        self._rebuild_at = self._blocks * 2 + 1
+        return pattern_of(self._header, self._needed | self._watch_only, self._kinds)
+
+    def feed(self, block: str) -> bool:
+        """Take a block; return False, with nothing done, when it needs a reader of single lines."""
+        text = "\n" + block
+        hits = list(self._pattern.finditer(text))
+        if any(hit.lastindex is None for hit in hits):
+            return False
+        core = self._core
+        names = core.names
+        line = self._feeder.line
+        before = 0
+        read = self._times.read
+        for hit in hits:
+            start = hit.start() + 1
+            line += text.count("\n", before, start)
+            before = start
+            pid, time, name, resumed, mark, rest = hit.groups()
+            if name is not None:
+                names.add(name)
+                if name not in self._needed:
+                    continue
+                if rest.endswith("...>"):
+                    marker = UNFINISHED.search(rest)
+                    if marker is not None:
+                        core.unfinished(pid, line, read(time or None), name, rest[: marker.start()])
+                        continue
+                t_ns = read(time or None)
+                core.whole(pid, line, t_ns, name, rest)
+            elif resumed is not None:
+                names.add(resumed)
+                if resumed in self._needed:
+                    core.resumed(pid, line, read(time or None), resumed, rest)
+            else:
+                core.exit(pid, line, read(time or None), mark + " " + rest)
+        self._feeder.line += block.count("\n") + 1
+        self._blocks += 1
+        if self._watch_only and self._blocks >= self._rebuild_at and self._watch_only & names:
+            self._pattern = self._build()
+        return True

@@ -1,0 +1,149 @@
+"""What the call handlers share: the state of the trace, the events made, the losses met."""
+
+from __future__ import annotations
+
+from mcpdetect.ingest.strace.account import Account
+from mcpdetect.ingest.strace.call import Call
+from mcpdetect.ingest.strace.paths import Names
+from mcpdetect.ingest.strace.state import Handle, Peer, Socket, Thread
+from mcpdetect.ingest.strace.values import Decoration, descriptor
+from mcpdetect.ingest.strace.world import World
+from mcpdetect.model.event import Event
+from mcpdetect.model.place import Where
+
+__all__ = ["Recorder"]
+
+
+class Recorder:
+    """State of one trace while it is read.
+
+    Attributes:
+        wanted: the event kinds asked for.
+        out: events made and not yet handed on.
+        world, names, account: processes, file names, losses.
+    """
+
+    def __init__(self, wanted: frozenset[str], account: Account) -> None:
+        self.wanted = wanted
+        self.out: list[Event] = []
+        self.world = World()
+        self.names = Names()
+        self.account = account
+        self.expected: dict[int, tuple[Thread, Where, str]] = {}
+        self.rings: dict[tuple[int, int], tuple[Call, bool]] = {}
+        self.hellos: dict[str, tuple[Call, Peer | None, bytes]] = {}
+        self._sockets = 0
+
+    def wants(self, kind: str) -> bool:
+        """Whether events of this kind were asked for."""
+        return kind in self.wanted
+
+    def emit(self, event: Event) -> None:
+        """Hand an event on."""
+        self.out.append(event)
+
+    def cut(self, kind: str, where: Where) -> None:
+        """Note that the payload of an event of ``kind`` is cut."""
+        self.account.cut(kind, where)
+
+    def expect(self, child: Thread, where: Where) -> None:
+        """Note a child that ought to show a line of its own."""
+        self.expected[id(child)] = (child, where, "")
+
+    def untraced(self, child: Thread, where: Where, why: str) -> None:
+        """Note a child that asked not to be traced."""
+        self.expected[id(child)] = (child, where, why)
+
+    def new_socket(self) -> Socket:
+        """Return a socket with a fresh identity."""
+        self._sockets += 1
+        return Socket(f"s{self._sockets}")
+
+    def base_of(self, thread: Thread, argument: str) -> str | None:
+        """Return the directory that a directory descriptor argument stands for, None when unknown."""
+        fd, decoration = descriptor(argument)
+        if decoration is not None and decoration.path is not None:
+            if fd == -100:
+                thread.directory.cwd = decoration.path
+            return decoration.path
+        if fd == -100:
+            return thread.directory.cwd
+        handle = thread.table.handles.get(fd) if fd is not None else None
+        return handle.path if handle is not None and handle.certain else None
+
+    def handle_of(self, thread: Thread, argument: str) -> tuple[int | None, Handle | None]:
+        """Return a descriptor argument's number and what it leads to, the decoration's word first."""
+        fd, decoration = descriptor(argument)
+        if fd is None:
+            return None, None
+        handle = thread.table.handles.get(fd)
+        if decoration is None:
+            return fd, handle
+        return fd, self.decorated(thread, fd, decoration, handle)
+
+    def decorated(self, thread: Thread, fd: int, decoration: Decoration, handle: Handle | None) -> Handle:
+        """Return the handle of a decorated descriptor, a new one where the table does not agree."""
+        sort = decoration.sort
+        if sort == "socket":
+            if handle is not None and handle.socket is not None:
+                socket = handle.socket
+                if not decoration.inode or not socket.inode or socket.inode == decoration.inode:
+                    if decoration.inode:
+                        socket.inode = decoration.inode
+                    if socket.transport is None:
+                        socket.transport = decoration.transport
+                    return handle
+            socket = self.new_socket()
+            socket.transport = decoration.transport
+            socket.inode = decoration.inode
+            socket.family = _family(decoration)
+            if decoration.remote is not None:
+                socket.peer = None
+            found = Handle("socket", socket=socket)
+        elif handle is not None and handle.sort == sort and handle.path == decoration.path:
+            return handle
+        else:
+            found = Handle(sort, decoration.path)
+            if handle is not None and handle.sort == sort:
+                # The file was renamed or removed since it was opened: the kernel shows its present name.
+                found.opaque = handle.opaque
+                if handle.path is not None and handle.path in (self.names.aliases(decoration.path) or ()):
+                    found.owner = handle.owner
+        if fd >= 0:
+            thread.table.put(fd, found)
+        return found
+
+    def remote(self, handle: Handle | None, argument: str) -> Peer | None:
+        """Return the remote end of a socket: its last connect or accept, else what a decoration says."""
+        if handle is None or handle.socket is None:
+            return None
+        if handle.socket.peer is not None:
+            return handle.socket.peer
+        _, decoration = descriptor(argument)
+        if decoration is None or decoration.remote is None:
+            return None
+        address, port = decoration.remote
+        return Peer("", address, port, None, "decoration")
+
+    def loss(
+        self,
+        what: str,
+        detail: str,
+        call: Call,
+        touches: tuple[str, ...] = (),
+        *,
+        note: bool = False,
+    ) -> None:
+        """Note a loss that concerns the calling process."""
+        self.account.add(what, detail, call.where, touches, note=note, process=call.thread.process.id)
+
+
+def _family(decoration: Decoration) -> str:
+    name = decoration.protocol.upper()
+    if name.startswith("UNIX"):
+        return "unix"
+    if name.startswith("NETLINK"):
+        return "netlink"
+    if name.startswith(("TCP", "UDP", "RAW", "PING")):
+        return "inet6" if name.endswith("V6") else "inet"
+    return ""

@@ -1,0 +1,158 @@
+"""Who made a line: the tree of traced processes and threads, their births, execs and ends."""
+
+from __future__ import annotations
+
+from mcpdetect.ingest.strace.state import Birth, Directory, Process, Table, Thread
+
+__all__ = ["World"]
+
+_NO_FLAGS: frozenset[str] = frozenset()
+
+
+class World:
+    """Living threads of a trace by tid.
+
+    Attributes:
+        threads: the living, by tid as written.
+        guessed: children whose parent had to be guessed among several and was guessed wrong.
+    """
+
+    def __init__(self) -> None:
+        self.threads: dict[str, Thread] = {}
+        self.guessed = 0
+        self._used: dict[str, int] = {}
+        self._births: list[Birth] = []
+
+    def identity(self, pid: str) -> str:
+        """Return a fresh identity for a process with this pid: ``"7"``, then ``"7#2"``."""
+        count = self._used.get(pid, 0) + 1
+        self._used[pid] = count
+        return pid if count == 1 else f"{pid}#{count}"
+
+    def appear(self, tid: str, line: int) -> Thread:
+        """Return a new thread whose first line this is: the child of a clone under way, or a stranger."""
+        birth = next((birth for birth in self._births if birth.child is None), None)
+        if birth is None:
+            thread = self._stranger(tid)
+        else:
+            thread = self._born(tid, birth)
+        thread.first = line
+        return thread
+
+    def begin_birth(self, parent: Thread, flags: frozenset[str], line: int) -> Birth:
+        """Note a clone that has begun; its child may show lines before it returns."""
+        birth = Birth(parent, flags, line)
+        self._births.append(birth)
+        return birth
+
+    def drop_birth(self, birth: Birth) -> None:
+        """Forget a clone that failed or ended."""
+        if birth in self._births:
+            self._births.remove(birth)
+
+    def end_birth(self, birth: Birth, tid: str) -> Thread:
+        """Note that a clone returned ``tid``; return the child."""
+        self.drop_birth(birth)
+        known = self.threads.get(tid)
+        if birth.child is not None and birth.child.tid == tid:
+            return birth.child
+        if birth.child is not None:
+            # The guess was wrong: the child adopted for this birth belongs to another one still under way.
+            self.guessed += 1
+            wrong, birth.child = birth.child, None
+            other = next((other for other in self._births if other.child is known and known is not None), None)
+            wrong.birth = other
+            if other is not None:
+                other.child = wrong
+                self._relate(wrong, other)
+        if known is not None and known.first >= birth.line:
+            self._relate(known, birth)
+            return known
+        if known is not None:
+            # The pid is used again, and no line told that its last user ended.
+            self.leave(known)
+        return self._born(tid, birth)
+
+    def leave(self, thread: Thread) -> bool:
+        """Note a thread's end; return whether it was its process's last."""
+        self.threads.pop(thread.tid, None)
+        process = thread.process
+        process.threads.pop(thread.tid, None)
+        for birth in [birth for birth in self._births if birth.parent is thread]:
+            self._births.remove(birth)
+        thread.table.users -= 1
+        if thread.table.users <= 0:
+            thread.table.release()
+        return not process.threads
+
+    def supersede(self, leader: Thread, tid: str) -> Thread | None:
+        """Note ``superseded by execve in pid TID``: thread ``tid`` goes on under the leader's number."""
+        survivor = self.threads.get(tid)
+        if survivor is None or survivor is leader:
+            return None
+        process = leader.process
+        self.leave(leader)
+        self.threads.pop(tid, None)
+        survivor.process.threads.pop(tid, None)
+        survivor.tid = leader.tid
+        survivor.number = None
+        survivor.process = process
+        process.threads[survivor.tid] = survivor
+        self.threads[survivor.tid] = survivor
+        return survivor
+
+    def rename(self, thread: Thread, tid: str) -> None:
+        """Give a thread its number, learnt late (a log whose first lines have no pid)."""
+        self.threads.pop(thread.tid, None)
+        thread.process.threads.pop(thread.tid, None)
+        thread.tid = tid
+        thread.process.threads[tid] = thread
+        self.threads[tid] = thread
+        if thread.process.id is None:
+            thread.process.id = self.identity(tid)
+
+    def _stranger(self, tid: str) -> Thread:
+        process = Process(self.identity(tid) if tid else None)
+        return self._add(Thread(tid, process, Table(), Directory()))
+
+    def _born(self, tid: str, birth: Birth) -> Thread:
+        parent = birth.parent
+        flags = birth.flags
+        if "CLONE_THREAD" in flags:
+            process = parent.process
+        else:
+            process = Process(self.identity(tid) if tid else None, parent=parent.process.id)
+        thread = Thread(tid, process, parent.table, parent.directory)
+        if "CLONE_FILES" not in flags:
+            thread.table = parent.table.copy()
+        if "CLONE_FS" not in flags:
+            thread.directory = Directory(parent.directory.cwd, parent.directory.root)
+        if "CLONE_THREAD" in flags and tid:
+            thread.number = int(tid)
+        thread.birth = birth
+        birth.child = thread
+        return self._add(thread)
+
+    def _relate(self, thread: Thread, birth: Birth) -> None:
+        """Correct the parent of a thread that showed lines before its birth was named."""
+        thread.birth = birth
+        birth.child = thread
+        if "CLONE_THREAD" in birth.flags:
+            if thread.process is not birth.parent.process:
+                thread.process.threads.pop(thread.tid, None)
+                thread.process = birth.parent.process
+                thread.process.threads[thread.tid] = thread
+                thread.number = int(thread.tid) if thread.tid else None
+        elif thread.process is birth.parent.process:
+            thread.process.threads.pop(thread.tid, None)
+            thread.process = Process(self.identity(thread.tid), parent=birth.parent.process.id)
+            thread.process.threads[thread.tid] = thread
+            thread.number = None
+        else:
+            thread.process.parent = birth.parent.process.id
+
+    def _add(self, thread: Thread) -> Thread:
+        thread.table.users += 1
+        thread.process.threads[thread.tid] = thread
+        self.threads[thread.tid] = thread
+        return thread
