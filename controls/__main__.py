@@ -1,4 +1,4 @@
-"""``python -m controls list | record``: what can be recorded, and recording it."""
+"""``python -m controls list | record | label``: what can be recorded, recording it, and drafting its labels."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from controls.catalog import Control, Variant, controls
+from controls.labelling import draft
 from controls.recorder.errors import RecorderError
 from controls.recorder.record import record
 from mcpdetect.errors import McpDetectError
@@ -34,10 +35,14 @@ def main(argv: list[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     listing = commands.add_parser("list", help="list the cases that can be recorded")
     recording = commands.add_parser("record", help="record cases (needs root)")
-    for one in (listing, recording):
+    labelling = commands.add_parser("label", help="draft labels of recorded cases that have none")
+    for one in (listing, recording, labelling):
         one.add_argument("case", nargs="*", help="case ids or shell patterns, such as egress/direct-ip; default: all")
     recording.add_argument("--out", type=Path, default=Path("corpus"), help="where bundles go (default: corpus)")
     recording.add_argument("--seed", type=int, default=0, help="what canaries are derived from (default: 0)")
+    labelling.add_argument("--corpus", type=Path, default=Path("corpus"), help="where bundles are (default: corpus)")
+    labelling.add_argument("--labels", type=Path, default=Path("labels"), help="where labels go (default: labels)")
+    labelling.add_argument("--by", required=True, help="role of the person who compares them with the evidence")
     options = parser.parse_args(argv)
     try:
         chosen = _chosen(options.case)
@@ -48,6 +53,8 @@ def main(argv: list[str] | None = None) -> int:
             case = f"{control.id}/{variant.name}"
             if options.command == "list":
                 print(f"{variant.truth:7} {case}  {variant.why}")
+            elif options.command == "label":
+                print(f"{case}: {draft(control, variant, options.corpus, options.labels, options.by)}", flush=True)
             else:
                 folder = record(control, variant, options.out, seed=options.seed)
                 size = sum(path.stat().st_size for path in folder.iterdir())

@@ -8,6 +8,7 @@ from typing import Any
 
 from mcpdetect.data.loader import load_yaml
 from mcpdetect.errors import ConfigError
+from mcpdetect.labels.model import TRUTHS, Truth
 
 __all__ = ["PLANTED", "Control", "Variant", "controls", "load_control"]
 
@@ -54,7 +55,7 @@ class Variant:
     """
 
     name: str
-    truth: str
+    truth: Truth
     why: str
     run: tuple[str, ...]
     axes: dict[str, str]
@@ -95,7 +96,7 @@ def load_control(folder: Path) -> Control:
     identity = "/".join(folder.parts[-2:])
     variants = {}
     for name, entry in data["variants"].items():
-        if entry["truth"] not in ("fires", "silent", "blind"):
+        if entry["truth"] not in TRUTHS:
             raise ConfigError("truth is fires, silent or blind", file=str(path), place=name, value=repr(entry["truth"]))
         cell = entry.get("cell") or {}
         variants[name] = Variant(
