@@ -120,7 +120,12 @@ class ProcessStart(CallEvent):
 
 @dataclass(slots=True)
 class ProcessExecFailed(CallEvent):
-    """A program that could not be started: an intent, no process. ``executable`` is the path asked for."""
+    """A program that could not be started: an intent, no process.
+
+    Attributes:
+        executable: the path asked for.
+        argv, argv_cut: as in ``ProcessStart``.
+    """
 
     kind: Literal["process.exec_failed"] = field(default="process.exec_failed", kw_only=True)
     executable: str | None = field(default=None, kw_only=True)
@@ -130,7 +135,12 @@ class ProcessExecFailed(CallEvent):
 
 @dataclass(slots=True)
 class ProcessExit(Event):
-    """A whole process ended (its last thread did). ``code`` or ``signal`` is known, or neither."""
+    """A whole process ended (its last thread did). One of both is known, or neither.
+
+    Attributes:
+        code: its exit status.
+        signal: name of the signal that killed it.
+    """
 
     kind: Literal["process.exit"] = field(default="process.exit", kw_only=True)
     code: int | None = None
@@ -208,9 +218,12 @@ class FileChange(CallEvent):
         operation: what was done.
         path: the absolute path changed; None for a write to a descriptor of unknown origin.
         target: the second path: new name (rename), the existing file (link), the text pointed to (symlink).
+        fd: the descriptor, for calls that take one.
         size: bytes written.
-        data: the bytes written, as far as recorded (bounded); ``cut`` when shorter.
+        data: the bytes written, as far as recorded (bounded).
+        cut: ``data`` is shorter than what was written.
         mode: the mode argument as written.
+        certain: whether ``path`` is known to be right.
     """
 
     kind: Literal["file.change"] = field(default="file.change", kw_only=True)
@@ -227,7 +240,14 @@ class FileChange(CallEvent):
 
 @dataclass(slots=True)
 class FileProbe(CallEvent):
-    """A look at a file without its content: stat, access, readlink, extended attributes, directory listing."""
+    """A look at a file without its content.
+
+    Attributes:
+        operation: ``stat``, ``access``, ``readlink``, ``list`` (a directory) or ``xattr`` (extended attributes).
+        path: its absolute path, None for a descriptor of unknown origin.
+        certain: whether ``path`` is known to be right.
+        written: the path argument as the program wrote it.
+    """
 
     kind: Literal["file.probe"] = field(default="file.probe", kw_only=True)
     operation: Literal["stat", "access", "readlink", "list", "xattr"] = "stat"
@@ -255,7 +275,13 @@ class KernelNotable(CallEvent):
 
 @dataclass(slots=True)
 class Probe(Event):
-    """A harmless act of the recorder with a one-run nonce: it proves that ``watched`` was live at that time."""
+    """A harmless act of the recorder with a one-run nonce.
+
+    Attributes:
+        watched: the channel that it proves to have been live at that time.
+        nonce: the nonce.
+        phase: ``before`` or ``after`` the target ran.
+    """
 
     kind: Literal["probe"] = field(default="probe", kw_only=True)
     watched: Channel = "syscalls"

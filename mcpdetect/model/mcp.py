@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from mcpdetect.model.event import Event
+from mcpdetect.model.place import STRICT
 from mcpdetect.model.vocabulary import Channel
 
 __all__ = ["McpMessage", "McpText", "McpTool"]
@@ -13,7 +14,14 @@ __all__ = ["McpMessage", "McpText", "McpTool"]
 
 @dataclass(slots=True)
 class McpText:
-    """One string of a tool: ``pointer`` is its JSON Pointer (RFC 6901) within the tool object."""
+    """One string of a tool.
+
+    Attributes:
+        pointer: its JSON Pointer (RFC 6901) within the tool object.
+        text: the string.
+    """
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
 
     pointer: str
     text: str
@@ -30,9 +38,10 @@ class McpMessage(Event):
         id: the request id as JSON text (``"1"``, ``"\"abc\""``), so that 1 and "1" stay different.
         answers: evidence place number of the request a response answers.
         tool: for ``tools/call`` requests and their responses, the tool's name.
-        arguments: for ``tools/call``, the arguments as compact JSON (bounded; ``cut`` when shortened).
+        arguments: for ``tools/call``, the arguments as compact JSON (bounded).
         is_error: the response reports a failure (JSON-RPC error, or a result with ``isError`` true).
         text: noise lines, server instructions, error messages and the text of results (bounded).
+        cut: ``arguments`` or ``text`` is shortened.
     """
 
     kind: Literal["mcp.message"] = field(default="mcp.message", kw_only=True)

@@ -1,13 +1,22 @@
-"""Events of sockets (seen by system calls) and of the wire (packets, DNS, TLS, HTTP, firewall)."""
+"""Events of the network: of the wire (packets, DNS, TLS, HTTP, firewall) here, of sockets from ``sockets``."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
-from mcpdetect.model.event import CallEvent, Event
+from mcpdetect.model.event import Event
 from mcpdetect.model.place import STRICT
-from mcpdetect.model.vocabulary import Channel, Outcome, RemoteSource, Transport
+from mcpdetect.model.sockets import (
+    FdPass,
+    SocketConnect,
+    SocketListen,
+    SocketOpen,
+    SocketReceive,
+    SocketSend,
+    SocketState,
+)
+from mcpdetect.model.vocabulary import Channel
 
 __all__ = [
     "DnsAnswer",
@@ -31,148 +40,14 @@ __all__ = [
 
 
 @dataclass(slots=True)
-class SocketOpen(CallEvent):
-    """A socket was made, or could not be.
-
-    Attributes:
-        socket: identity of the open socket (``s1``, ``s2``, ...), shared by every descriptor that names it through
-            dup, fork and fd passing; None when the call failed.
-        fd: the descriptor.
-        family: the address family without ``AF_`` in lower case: ``inet``, ``inet6``, ``unix``, ``vsock``, ...
-        type: ``stream``, ``dgram``, ``seqpacket``, ``raw``, ...
-        protocol: as written (``IPPROTO_TCP``).
-    """
-
-    kind: Literal["socket.open"] = field(default="socket.open", kw_only=True)
-    socket: str | None = None
-    fd: int | None = None
-    family: str = ""
-    type: str = ""
-    protocol: str = ""
-
-
-@dataclass(slots=True)
-class SocketConnect(CallEvent):
-    """A connect call.
-
-    Attributes:
-        socket: identity of the socket, None for a descriptor of unknown origin.
-        transport: how its data travels, ``other`` or None when unknown.
-        family: address family of the destination (``inet``, ``unspec``, ...), ``""`` unknown.
-        address: canonical IP address; None for other families and where the evidence does not show it.
-        port: its port.
-        path: unix socket path; abstract names begin with ``@``. For vsock, ``cid:port``.
-        outcome: what this call alone shows; ``correlate.attempts`` finds the final one.
-        raw_address: the address as written, where it differs from ``address`` (v4-mapped, NAT64).
-        duration_ns: time spent in the call.
-    """
-
-    kind: Literal["socket.connect"] = field(default="socket.connect", kw_only=True)
-    socket: str | None = None
-    fd: int | None = None
-    transport: Transport | None = None
-    family: str = ""
-    address: str | None = None
-    port: int | None = None
-    path: str | None = None
-    outcome: Outcome = "unknown"
-    raw_address: str | None = field(default=None, kw_only=True)
-    duration_ns: int | None = field(default=None, kw_only=True)
-
-
-@dataclass(slots=True)
-class SocketState(CallEvent):
-    """A later word about a socket's connection.
-
-    Attributes:
-        source: ``so_error`` (getsockopt SO_ERROR; ``status`` is its errno name, ``"0"`` for success), ``peer``
-            (getpeername; ``status`` errno name or ``"0"``), ``poll`` (a wait on this socket ended; ``status`` is
-            ``timeout`` or the returned events), ``close`` (last known descriptor closed), ``shutdown``.
-        status: see ``source``.
-    """
-
-    kind: Literal["socket.state"] = field(default="socket.state", kw_only=True)
-    socket: str | None = None
-    fd: int | None = None
-    source: Literal["so_error", "peer", "poll", "close", "shutdown"] = "so_error"
-    status: str = ""
-
-
-@dataclass(slots=True)
-class SocketSend(CallEvent):
-    """Data handed to a socket: send family, write family, sendfile and splice into it.
-
-    One event per destination: a ``sendmmsg`` makes one for every message that was sent, or, when the call failed,
-    one for every message that was tried.
-
-    Attributes:
-        address, port, path: the remote end, by ``remote_source``.
-        size: bytes sent, None when unknown or failed (then ``tried`` bytes were offered).
-        tried: bytes offered.
-        data: their beginning (bounded); ``cut`` when shorter than what was sent or tried.
-        fastopen: sent with MSG_FASTOPEN, which connects as well.
-    """
-
-    kind: Literal["socket.send"] = field(default="socket.send", kw_only=True)
-    socket: str | None = None
-    fd: int | None = None
-    transport: Transport | None = None
-    address: str | None = None
-    port: int | None = None
-    path: str | None = None
-    remote_source: RemoteSource | None = None
-    size: int | None = None
-    tried: int | None = None
-    data: bytes = b""
-    cut: bool = False
-    fastopen: bool = field(default=False, kw_only=True)
-
-
-@dataclass(slots=True)
-class SocketReceive(CallEvent):
-    """Data received from a socket; fields as in ``SocketSend``. A result of 0 on a stream is its end."""
-
-    kind: Literal["socket.receive"] = field(default="socket.receive", kw_only=True)
-    socket: str | None = None
-    fd: int | None = None
-    transport: Transport | None = None
-    address: str | None = None
-    port: int | None = None
-    path: str | None = None
-    remote_source: RemoteSource | None = None
-    size: int | None = None
-    data: bytes = b""
-    cut: bool = False
-
-
-@dataclass(slots=True)
-class SocketListen(CallEvent):
-    """bind, listen or accept. ``address``/``port``/``path`` are local for bind and listen, remote for accept."""
-
-    kind: Literal["socket.listen"] = field(default="socket.listen", kw_only=True)
-    operation: Literal["bind", "listen", "accept"] = "bind"
-    socket: str | None = None
-    fd: int | None = None
-    transport: Transport | None = None
-    address: str | None = None
-    port: int | None = None
-    path: str | None = None
-
-
-@dataclass(slots=True)
-class FdPass(CallEvent):
-    """Descriptors passed over a unix socket (SCM_RIGHTS) or taken with pidfd_getfd."""
-
-    kind: Literal["fd.pass"] = field(default="fd.pass", kw_only=True)
-    direction: Literal["sent", "received"] = "sent"
-    socket: str | None = None
-    fds: list[int] = field(default_factory=list)
-    paths: list[str | None] = field(default_factory=list)
-
-
-@dataclass(slots=True)
 class IcmpError:
-    """An ICMP or ICMPv6 error that quotes a flow (RFC 792, RFC 4443). ``sender`` is who refused."""
+    """An ICMP or ICMPv6 error that quotes a flow (RFC 792, RFC 4443).
+
+    Attributes:
+        type, code: as in the message.
+        sender: address of who refused.
+        packet: number of the packet.
+    """
 
     __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
 
@@ -285,8 +160,12 @@ class DnsQuery(Event):
 class DnsRecord:
     """One record of an answer.
 
-    ``value`` is an address, a name (CNAME, PTR, HTTPS target) or text; ``hints`` are the address hints of an HTTPS
-    or SVCB record (RFC 9460 §7.3).
+    Attributes:
+        name: the owner's name, spelled as ``DnsQuery.name``.
+        type: the record type.
+        value: an address, a name (CNAME, PTR, HTTPS target) or text.
+        ttl: seconds it may be kept, where shown.
+        hints: address hints of an HTTPS or SVCB record (RFC 9460 §7.3).
     """
 
     __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
@@ -303,12 +182,14 @@ class DnsAnswer(Event):
     """An answer to a name.
 
     Attributes:
+        seen_in: the channel that showed it.
         name, type: the question, as in ``DnsQuery``.
         rcode: ``NOERROR``, ``NXDOMAIN``, ``SERVFAIL``, ``REFUSED``, ...; ``""`` when the log does not say.
         records: the records that matter for naming; order kept.
         source: who answered by the log's own word: ``upstream``, ``policy`` (configuration: blocked or
             sinkholed), ``hosts``, ``cache``, ``""`` unknown.
         no_data: the name exists without such a record.
+        client, server, transport, id: as in ``DnsQuery``.
     """
 
     kind: Literal["dns.answer"] = field(default="dns.answer", kw_only=True)
@@ -331,10 +212,13 @@ class TlsClientHello(Event):
 
     Attributes:
         seen_in: ``packets``, or ``syscalls`` where it was decoded from a buffer.
+        source, source_port: the client, where known.
+        address, port: the server, where known.
         sni: server name (RFC 6066 §3), None where absent or unreadable.
         alpn: protocols offered. ech: extension 0xfe0d is present (real or filler, nobody can tell).
         complete: the whole hello was captured; else ``sni`` None means unknown, not absent.
         ja4: the JA4 fingerprint, where computed.
+        socket: identity of the socket, where it was decoded from a buffer.
     """
 
     kind: Literal["tls.client_hello"] = field(default="tls.client_hello", kw_only=True)
@@ -353,7 +237,15 @@ class TlsClientHello(Event):
 
 @dataclass(slots=True)
 class QuicInitial(Event):
-    """A QUIC Initial packet of a client (RFC 9000 §17.2.2); ``sni`` where the hello could be read."""
+    """A QUIC Initial packet of a client (RFC 9000 §17.2.2).
+
+    Attributes:
+        source, source_port: the client.
+        address, port: the server.
+        version: the QUIC version (RFC 9000 §15).
+        sni: server name, where the hello could be read.
+        complete: the whole hello could be read; else ``sni`` None means unknown, not absent.
+    """
 
     kind: Literal["quic.initial"] = field(default="quic.initial", kw_only=True)
     channel: ClassVar[Channel] = "packets"
@@ -368,7 +260,16 @@ class QuicInitial(Event):
 
 @dataclass(slots=True)
 class HttpRequest(Event):
-    """An HTTP/1 request line and its Host, in the clear."""
+    """An HTTP/1 request line and its Host, in the clear (RFC 9112 §3).
+
+    Attributes:
+        seen_in: ``packets``, or ``syscalls`` where it was read from a buffer.
+        method, target: as in the request line.
+        host: value of the Host field, None where it is absent or out of sight.
+        source, source_port: the client, where known.
+        address, port: the server, where known.
+        socket: identity of the socket, where it was read from a buffer.
+    """
 
     kind: Literal["http.request"] = field(default="http.request", kw_only=True)
     seen_in: Channel = field(kw_only=True)
@@ -388,7 +289,11 @@ class FirewallDrop(Event):
 
     Attributes:
         action: ``drop``, ``reject``, ``accept``, or ``logged`` when the prefix does not say.
+        transport: ``tcp``, ``udp``, ``icmp``, ..., where the line says so.
+        source, source_port: where the packets came from.
+        address, port: where they went.
         packets: how many (1 for a line; a counter's difference otherwise, then addresses are unknown).
+        prefix: the rule's own words.
     """
 
     kind: Literal["firewall.drop"] = field(default="firewall.drop", kw_only=True)

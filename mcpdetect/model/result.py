@@ -42,7 +42,8 @@ class Finding:
         reason: in plain words what happened and why an honest program would hardly do it, or what it may mean.
         level: after explanations.
         where: the evidence places, in order; never empty.
-        process: identity of the acting process, where known; ``program`` its executable or command.
+        process: identity of the acting process, where known.
+        program: its executable or command.
         t_ns: when.
         explanations: why it may be ordinary.
         facts: machine-readable details: ``address``, ``port``, ``path``, ``outcome``, ``denial``, ``count``, ...
@@ -119,7 +120,18 @@ class CheckResult:
 
 @dataclass(slots=True)
 class Result:
-    """What one trace, or one audit of several, comes out as. Every report is made from it."""
+    """What one trace, or one audit of several, comes out as. Every report is made from it.
+
+    Attributes:
+        run: the run.
+        checks: one verdict for every check that was asked for.
+        observations: what each evidence file could show.
+        assurance: the least proof that ``not_detected`` had to rest on.
+        schema: ``RESULT_SCHEMA``.
+        generator: the program that made it.
+        notes: what a reader should know beside the verdicts.
+        parts: for an audit, the result of each of its runs.
+    """
 
     __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
 
