@@ -30,6 +30,7 @@ CLOSED_PORT = 9
 _SINKS = f"""table inet sinks {{
   chain arrive {{
     type nat hook prerouting priority -100; policy accept;
+    iifname "wire" fib daddr type {{ multicast, broadcast }} accept
     iifname "wire" ip daddr {GATEWAY4} meta l4proto {{ tcp, udp }} th dport 53 accept
     iifname "wire" ip6 daddr {GATEWAY6} meta l4proto {{ tcp, udp }} th dport 53 accept
     iifname "wire" meta l4proto {{ tcp, udp }} th dport != {CLOSED_PORT} redirect to :{SINK_PORT}

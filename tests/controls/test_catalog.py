@@ -1,0 +1,87 @@
+"""The catalogue of controls: every file read strictly, every case complete, every category with both sides."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from controls.catalog import PLANTED, Control, controls, load_control
+from controls.recorder.denial import DENIALS
+from controls.recorder.internet import DNS_MODES
+from mcpdetect.errors import ConfigError
+from mcpdetect.labels.model import TRUTHS
+
+ALL = controls()
+
+
+def test_every_category_has_its_controls() -> None:
+    assert [control.id for control in ALL] == [
+        "egress/direct-ip",
+        "egress/unexplained-host",
+        "mcp/exfil-instruction",
+        "network/blocked",
+        "secrets/canary-read",
+    ]
+
+
+@pytest.mark.parametrize("control", ALL, ids=lambda control: str(control.id))
+def test_a_control_fires_and_stays_silent_in_several_runtimes(control: Control) -> None:
+    for truth in ("fires", "silent"):
+        runtimes = {one.axes["runtime"] for one in control.variants.values() if one.truth == truth}
+        assert runtimes >= ({"python", "node"} if control.id.startswith("mcp/") else {"python", "node", "c"}), truth
+
+
+@pytest.mark.parametrize("control", ALL, ids=lambda control: str(control.id))
+def test_a_variant_is_what_its_name_and_axes_say(control: Control) -> None:
+    assert control.variants
+    subject = control.id.replace("/", ".")
+    for name, variant in control.variants.items():
+        assert variant.name == name
+        assert name.startswith(variant.axes["runtime"] + "-")
+        assert variant.expect == {subject: TRUTHS[variant.truth]}
+        assert variant.denial is None or variant.denial in DENIALS
+        assert variant.dns in DNS_MODES
+        if "denial" in variant.axes:
+            assert variant.axes["denial"] == (variant.denial or "none")
+        for source in variant.build:
+            assert (control.folder / source).is_file()
+        if variant.expectations:
+            assert (control.folder / variant.expectations).is_file()
+        program = variant.run[0]
+        assert program in ("/usr/bin/python3", "/usr/bin/node") or program.startswith("{control}/")
+
+
+def test_every_denial_is_recorded_by_some_control() -> None:
+    used = Counter(variant.denial for control in ALL for variant in control.variants.values())
+    assert set(DENIALS) <= set(used)
+
+
+def test_every_program_is_used_by_some_variant() -> None:
+    checked = 0
+    for control in ALL:
+        words = " ".join(
+            " ".join((*variant.run, *variant.build, variant.expectations or ""))
+            for variant in control.variants.values()
+        )
+        for path in control.folder.rglob("*"):
+            if path.is_file() and path.name != "control.yaml" and "__pycache__" not in path.parts:
+                assert path.relative_to(control.folder).as_posix() in words, path
+                checked += 1
+    assert checked > 15
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("truth: fires", "truth: often", "truth is fires, silent or blind"),
+        ("truth: fires", "truht: fires", "unknown key"),
+        ("axes:", "axis:", "unknown key"),
+        ("plants:", "plans:", "unknown key"),
+    ],
+)
+def test_a_wrong_control_is_an_error(tmp_path: Path, old: str, new: str, problem: str) -> None:
+    text = (PLANTED / "egress/direct-ip/control.yaml").read_text()
+    (tmp_path / "control.yaml").write_text(text.replace(old, new, 1))
+    with pytest.raises(ConfigError) as caught:
+        load_control(tmp_path)
+    assert caught.value.problem == problem

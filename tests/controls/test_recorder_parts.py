@@ -1,0 +1,205 @@
+"""The recorder's parts that need no namespaces: canaries, client, tools, command line."""
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from controls.__main__ import main
+from controls.recorder import tools
+from controls.recorder.background import Background, await_line, wait_until
+from controls.recorder.canaries import HOME, Planted, environment_canaries, plant, tag_of
+from controls.recorder.cell import Cell
+from controls.recorder.client import drive
+from controls.recorder.denial import DENIALS
+from controls.recorder.errors import RecorderError
+
+SERVER = Path(__file__).parents[2] / "controls/planted/mcp/exfil-instruction/server.py"
+
+
+def test_the_tag_comes_from_seed_and_case() -> None:
+    assert tag_of(0, "a/b/c") == "5cb41ca5ec7d"
+    assert len({tag_of(seed, case) for seed in (0, 1) for case in ("a/b/c", "a/b/d")}) == 4
+
+
+def test_what_is_planted_lies_where_it_is_said_to(tmp_path: Path) -> None:
+    planted = plant(tmp_path, "0123")
+    assert [one.path for one in planted] == [
+        f"{HOME}/{name}"
+        for name in (
+            ".ssh/id_ed25519",
+            ".aws/credentials",
+            ".netrc",
+            ".npmrc",
+            ".config/gh/hosts.yml",
+            "project/.env",
+        )
+    ]
+    for one in planted:
+        assert one.path is not None
+        file = tmp_path / Path(one.path).relative_to(HOME)
+        assert (file.read_text().count(one.value), file.stat().st_mode & 0o777) == (1, 0o600)
+    assert len({one.value for one in planted}) == 6
+    assert environment_canaries("0123") == [Planted("ENVTOKEN", "CANARY-ENVTOKEN-0123", variable="SERVICE_TOKEN")]
+
+
+def session(tools_file: Path, transcript: Path, *argv: str) -> None:
+    command = argv or (sys.executable, "-I", "-S", str(SERVER), str(tools_file))
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        try:
+            drive(server.stdin, server.stdout, transcript, 10.0)
+        finally:
+            server.kill()
+
+
+def test_a_session_calls_every_tool_and_writes_every_message(tmp_path: Path) -> None:
+    listed = [
+        {"name": "one", "inputSchema": {"type": "object", "properties": {"city": {"type": "string"}}}},
+        {"name": "two", "inputSchema": {"type": "object", "properties": {"n": {"type": "integer"}, "x": {}}}},
+    ]
+    (tmp_path / "tools.json").write_text(json.dumps(listed))
+    session(tmp_path / "tools.json", tmp_path / "mcp.jsonl")
+    lines = [json.loads(line) for line in (tmp_path / "mcp.jsonl").read_text().splitlines()]
+    assert [(line["dir"], line["msg"].get("method")) for line in lines] == [
+        ("c2s", "initialize"),
+        ("s2c", None),
+        ("c2s", "notifications/initialized"),
+        ("c2s", "tools/list"),
+        ("s2c", None),
+        ("c2s", "tools/call"),
+        ("s2c", None),
+        ("c2s", "tools/call"),
+        ("s2c", None),
+    ]
+    assert [line["msg"]["params"] for line in lines if line["msg"].get("method") == "tools/call"] == [
+        {"name": "one", "arguments": {"city": "hello"}},
+        {"name": "two", "arguments": {"n": 1, "x": "hello"}},
+    ]
+    times = [line["t"] for line in lines]
+    assert times == sorted(times)
+
+
+def test_a_line_that_is_no_json_is_kept_as_text(tmp_path: Path) -> None:
+    answer = '{"jsonrpc": "2.0", "id": 1, "result": {"capabilities": {}}}'
+    program = f"input(); print('starting up'); print('{answer}', flush=True); input()"
+    session(tmp_path, tmp_path / "mcp.jsonl", sys.executable, "-c", program)
+    lines = [json.loads(line) for line in (tmp_path / "mcp.jsonl").read_text().splitlines()]
+    assert [line.get("raw") for line in lines] == [None, "starting up", None, None]
+
+
+def test_a_server_that_says_nothing_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(RecorderError, match="closed its output before it answered"):
+        session(tmp_path, tmp_path / "mcp.jsonl", sys.executable, "-c", "input()")
+
+
+def test_a_server_without_end_of_line_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(RecorderError, match="a line of more than 1 MB"):
+        session(tmp_path, tmp_path / "mcp.jsonl", sys.executable, "-c", "input(); print('x' * 3_000_000)")
+
+
+def test_a_request_of_the_server_is_refused_and_noted(tmp_path: Path) -> None:
+    asked = '{"jsonrpc": "2.0", "id": 7, "method": "roots/list"}'
+    answer = '{"jsonrpc": "2.0", "id": 1, "result": {}}'
+    program = f"input(); print('{asked}', flush=True); input(); print('{answer}', flush=True); input()"
+    session(tmp_path, tmp_path / "mcp.jsonl", sys.executable, "-c", program)
+    lines = [json.loads(line)["msg"] for line in (tmp_path / "mcp.jsonl").read_text().splitlines()]
+    assert lines[2] == {"jsonrpc": "2.0", "id": 7, "error": {"code": -32601, "message": "method not found"}}
+
+
+def test_waiting_ends_with_an_error_that_says_for_what() -> None:
+    with pytest.raises(RecorderError, match=r"the thing: not within 0\.05 s"):
+        wait_until(lambda: False, "the thing", 0.05)
+
+
+def test_a_helper_that_dies_is_an_error() -> None:
+    helper = Background("helper", ["sh", "-c", "echo starting"], stdout=subprocess.PIPE)
+    assert helper.process.stdout is not None
+    with pytest.raises(RecorderError, match="ended before it was ready: b'starting"):
+        await_line(helper.process.stdout, b"ready", "helper")
+    assert helper.stop() == 0
+
+
+def test_a_helper_that_is_silent_is_an_error_and_can_be_stopped() -> None:
+    helper = Background("helper", ["sleep", "60"], stdout=subprocess.PIPE)
+    assert helper.process.stdout is not None
+    with pytest.raises(RecorderError, match="not ready within"):
+        await_line(helper.process.stdout, b"ready", "helper", 0.05)
+    assert helper.stop() == -15
+
+
+def test_a_helper_that_ignores_the_signal_is_killed() -> None:
+    helper = Background("helper", ["sh", "-c", "trap '' TERM; echo ready; sleep 60 & wait"], stdout=subprocess.PIPE)
+    assert helper.process.stdout is not None
+    await_line(helper.process.stdout, b"ready", "helper")
+    assert helper.stop(seconds=0.1) == -9
+
+
+def test_a_program_that_does_not_exist_is_an_error() -> None:
+    with pytest.raises(RecorderError, match=r"helper: .*No such file"):
+        Background("helper", ["/nowhere/at/all"])
+
+
+def test_a_failing_command_is_quoted() -> None:
+    with pytest.raises(RecorderError, match=r"sh -c echo no >&2; exit 3: exit 3: no"):
+        tools.run("sh", "-c", "echo no >&2; exit 3")
+
+
+def test_a_missing_tool_is_one_sentence_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    monkeypatch.setattr("shutil.which", lambda name, path: None if name in ("tcpdump", "node") else f"/x/{name}")
+    assert tools.missing(["node"]) == (
+        "recording makes network namespaces and needs root; not found: node, tcpdump (apt-get install nodejs tcpdump)"
+    )
+    with pytest.raises(RecorderError, match="needs root"):
+        tools.require()
+
+
+def test_every_tool_is_in_the_package_list() -> None:
+    text = (Path(__file__).parents[2] / "controls/packages.txt").read_text()
+    listed = {line for line in text.splitlines() if line and not line.startswith("#")}
+    assert set(tools.PACKAGES.values()) <= listed
+
+
+def test_an_unknown_denial_or_dns_mode_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RecorderError, match="no denial 'sulk'; there are blackhole, "):
+        Cell(tmp_path, denial="sulk")
+    with pytest.raises(RecorderError, match="no dns mode 'sulk'"):
+        Cell(tmp_path, dns="sulk")
+
+
+def test_every_denial_does_something() -> None:
+    assert len(DENIALS) == 18
+    assert all(bool(one.hook) + bool(one.routes) + one.link + bool(one.dns) == 1 for one in DENIALS.values())
+
+
+def test_the_command_line_lists_cases(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "egress/direct-ip/c-tcp4"]) == 0
+    assert capsys.readouterr().out == "fires   egress/direct-ip/c-tcp4  connect and send of a static program\n"
+
+
+def test_a_pattern_that_matches_nothing_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "egress/nothing"]) == 2
+    assert capsys.readouterr().err == "no case matches egress/nothing\n"
+
+
+def test_a_recording_that_fails_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    assert main(["record", "egress/direct-ip/c-tcp4", "--out", str(tmp_path)]) == 1
+    assert capsys.readouterr().err.startswith("recording makes network namespaces and needs root")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_transcript_is_closed_when_the_server_is_gone(tmp_path: Path) -> None:
+    class Gone(io.BytesIO):
+        def flush(self) -> None:
+            raise BrokenPipeError
+
+    with pytest.raises(RecorderError, match="the server went away"):
+        drive(Gone(), io.BytesIO(), tmp_path / "mcp.jsonl")
