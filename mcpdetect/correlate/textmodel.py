@@ -38,6 +38,8 @@ _PIECES = re.compile(
 # f o r w a r d  t h e  k e y s; s-e-n-d: at least four letters with one mark between them; then shorter words too
 _SPACED = re.compile(r"(?<![^\W_])[^\W\d_](?:[ .*·-][^\W\d_](?![^\W_])){3,}+")
 _SPACED_SHORT = re.compile(r"(?<![^\W_])[^\W\d_](?:[ .*·-][^\W\d_](?![^\W_]))++")
+# a letter before and behind one invisible character or several
+_LATIN = re.compile(f"[a-zA-Z]{_INVISIBLE.pattern}++[a-zA-Z]")
 # <!-- an order in a comment of the Markdown -->
 _COMMENT = re.compile(r"<!--|-->")
 
@@ -121,7 +123,8 @@ def _characters(text: str, places: range, disguises: set[str]) -> Iterator[tuple
             yield character, place
             continue
         folded, disguise = _character(character)
-        if disguise:
+        # Between letters an invisible character hides a word; beside emoji and in other scripts it has its use.
+        if disguise and (folded or _LATIN.match(text, place - 1)):
             disguises.add(disguise)
         if folded:
             yield folded, place

@@ -17,6 +17,7 @@ SHAPE: Shape = {
     "verbs": {
         "transfer": {"order": None, "told": None, "done": None, "benign": _BENIGN},
         "carry": {"order": None, "told": None, "done": None, "benign": _BENIGN},
+        "request": {"phrases": [None], "benign": _BENIGN},
         "read": None,
     },
     "objects": {
@@ -37,7 +38,7 @@ SHAPE: Shape = {
         "reference": None,
         "towards": None,
         "tlds": None,
-        "parameter": {"before": None, "nouns": None, "benign": _BENIGN},
+        "parameter": {"before": None, "filled": None, "nouns": None, "benign": _BENIGN},
     },
     "secrecy": {"strong": [None], "mention": [None], "weak": None, "benign": _BENIGN},
     "grammar": {
@@ -47,6 +48,7 @@ SHAPE: Shape = {
         "negation": None,
         "unless": None,
         "anaphora": None,
+        "pronouns": None,
         "own_service": None,
         "use": None,
         "others": None,
@@ -56,24 +58,26 @@ SHAPE: Shape = {
 
 ObjectClass = Literal["credential", "file", "context", "traffic"]
 Mood = Literal["order", "told"]
+Group = Literal["transfer", "carry", "read", "request"]
 
 _NEGATED_WITHIN = 4
 _USE_WITHIN = 8
 _OWN_WITHIN = 4
-_ADDRESS_WITHIN = 4
+_ADDRESS_WITHIN = 6
 _LOOPBACK = ("localhost", "127.", "0.0.0.0", "[::1]", "host.docker.internal")  # noqa: S104
 
 
 @dataclass(slots=True)
 class Verb:
-    """A verb at a token: ``transfer``, ``carry`` or ``read``; ordered or told; ``anaphora`` follows it."""
+    """A verb at a token: its group, ordered or told; ``anaphora`` or a ``pronoun`` follows it."""
 
     at: int
     word: str
-    group: Literal["transfer", "carry", "read"]
+    group: Group
     mood: Mood
     passive: bool
     anaphora: bool
+    pronoun: bool
 
 
 @dataclass(slots=True)
@@ -98,12 +102,13 @@ class Span:
 
 @dataclass(slots=True)
 class Sink:
-    """A destination: an address, somebody's place in words, or a parameter of a tool."""
+    """A destination: an address, somebody's place in words, or a parameter of a tool; ``bare`` for a host alone."""
 
     start: int
     end: int
     kind: Literal["address", "words", "parameter"]
     name: str
+    bare: bool = False
 
 
 @dataclass(slots=True)
@@ -127,7 +132,7 @@ class Vocabulary:
     """
 
     def __init__(self, data: dict[str, Any]) -> None:
-        self.verbs: dict[str, tuple[Literal["transfer", "carry", "read"], Literal["order", "told", "done"]]] = {}
+        self.verbs: dict[str, tuple[Group, Literal["order", "told", "done"]]] = {}
         forms: tuple[Literal["order", "told", "done"], ...] = ("done", "told", "order")
         for word in _words(data["verbs"]["read"]):
             self.verbs[word] = ("read", "order")
@@ -136,6 +141,7 @@ class Vocabulary:
             for form in forms:
                 for word in _words(data["verbs"][group][form]):
                     self.verbs[word] = (group, form)
+        self.request = _Phrases(data["verbs"]["request"]["phrases"])
         objects, sinks, grammar = data["objects"], data["sinks"], data["grammar"]
         self.credential = _Phrases(objects["credential"]["phrases"])
         self.not_before = _words(objects["credential"]["not_before"])
@@ -154,6 +160,7 @@ class Vocabulary:
         self.towards = _words(sinks["towards"])
         self.tlds = _words(sinks["tlds"])
         self.parameter_before = _words(sinks["parameter"]["before"])
+        self.parameter_filled = _words(sinks["parameter"]["filled"])
         self.parameter_nouns = _words(sinks["parameter"]["nouns"])
         self.secrecy_strong = _Phrases(data["secrecy"]["strong"])
         self.secrecy_mention = _Phrases(data["secrecy"]["mention"])
@@ -165,6 +172,7 @@ class Vocabulary:
         self.negation = _words(grammar["negation"])
         self.unless = _words(grammar["unless"])
         self.anaphora = _words(grammar["anaphora"])
+        self.pronouns = _words(grammar["pronouns"])
         self.own_service = _words(grammar["own_service"])
         self.others = _words(grammar["others"])
 
@@ -235,6 +243,8 @@ def roles(sentence: Sentence, words: Vocabulary) -> Roles:
 def _verb(tokens: list[Token], at: int, words: Vocabulary) -> Verb | None:
     token = tokens[at]
     known = words.verbs.get(token.text)
+    if known is None and words.request.at(tokens, at):
+        known = ("request", "order")
     if known is None or token.kind != "word" or token.part or token.quoted or _negated(tokens, at, words):
         return None
     group, form = known
@@ -249,8 +259,10 @@ def _verb(tokens: list[Token], at: int, words: Vocabulary) -> Verb | None:
         mood = "order"
     elif form == "order":
         return None
-    following = tokens[at + 1 : at + 5]
-    return Verb(at, token.text, group, mood, passive, any(item.text in words.anaphora for item in following))
+    following = [item.text for item in tokens[at + 1 : at + 5]]
+    anaphora = any(item in words.anaphora for item in following)
+    pronoun = any(item in words.pronouns for item in following[:2])
+    return Verb(at, token.text, group, mood, passive, anaphora, pronoun)
 
 
 def _ordered(tokens: list[Token], at: int, words: Vocabulary) -> bool:
@@ -321,7 +333,7 @@ def _sink(tokens: list[Token], at: int, words: Vocabulary) -> Sink | None:
                 return None
             if before[n].text in words.towards:
                 referred = n > 0 and before[n - 1].text in words.reference
-                return None if referred else Sink(at, at + 1, "address", token.text)
+                return None if referred else Sink(at, at + 1, "address", token.text, token.kind == "host")
         return None
     length = words.foreign.at(tokens, at)
     if length:
@@ -347,7 +359,7 @@ def _parameter(tokens: list[Token], at: int, words: Vocabulary) -> Sink | None:
         return None
     # in 'note'; as the `ctx` parameter; in the note field; into the parameter note
     prior = [item.text for item in tokens[max(0, at - 3) : at]]
-    if not any(item in words.parameter_before for item in prior):
+    if not any(item in words.parameter_before or item in words.parameter_filled for item in prior):
         return None
     last = at
     while last + 1 < len(tokens) and tokens[last + 1].part and tokens[last + 1].start == tokens[last].end + 1:
