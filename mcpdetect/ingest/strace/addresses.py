@@ -122,7 +122,7 @@ def _checked(port: int | None) -> int | None:
 
 
 def _packed(text: str) -> str | None:
-    """``"\\xcb\\x00\\x71\\x07" /* inet_addr("203.0.113.7") */`` of -X raw and verbose."""
+    r"""``"\xcb\x00\x71\x07" /* inet_addr("203.0.113.7") */`` of -X raw and verbose."""
     comment = _COMMENT.match(text)
     raw = bytes_in(comment[1] if comment else text)
     if raw is None or len(raw[0]) not in {4, 16}:

@@ -7,7 +7,13 @@ from collections.abc import Iterable
 
 from mcpdetect.model.kinds import CALLS
 
-__all__ = ["CONDITIONS", "DERIVED", "SHOWN", "Filter", "needed_calls", "pattern_of"]
+__all__ = ["CONDITIONS", "DERIVED", "SHOWN", "Filter", "names_of", "needed_calls", "pattern_of"]
+
+
+def names_of(text: str) -> frozenset[str]:
+    """Return the words of ``text``."""
+    return frozenset(text.split())
+
 
 SHOWN = (*CALLS, "process.exit")
 """Event kinds that a system call trace can show by themselves."""
@@ -20,17 +26,17 @@ DERIVED = {
 }
 """Event kinds read out of buffers, and the kinds whose calls carry them."""
 
-_STATE = frozenset(
+_STATE = names_of(
     "open openat openat2 creat close close_range dup dup2 dup3 fcntl fcntl64 pipe pipe2 socket socketpair connect bind "
     "accept accept4 sendto sendmsg sendmmsg recvmsg recvmmsg chdir fchdir clone clone3 fork vfork execve execveat "
     "exit exit_group memfd_create eventfd eventfd2 epoll_create epoll_create1 timerfd_create signalfd signalfd4 "
     "inotify_init inotify_init1 userfaultfd perf_event_open pidfd_open fanotify_init memfd_secret io_uring_setup "
     "io_uring_enter mount chroot pivot_root move_mount setns open_by_handle_at pidfd_getfd rename renameat renameat2 "
-    "link linkat symlink symlinkat unlink unlinkat restart_syscall socketcall stat lstat getpid".split()
+    "link linkat symlink symlinkat unlink unlinkat restart_syscall socketcall stat lstat getpid"
 )
-_READS = frozenset("read pread64 pread readv preadv preadv2 recvfrom recv sendfile sendfile64 splice tee".split())
-_WRITES = frozenset("write writev pwrite64 pwrite pwritev pwritev2 send".split())
-_FOR_ALIASES = frozenset("file.open file.read file.change file.probe".split())
+READS = names_of("read pread64 pread readv preadv preadv2 recvfrom recv sendfile sendfile64 splice tee")
+WRITES = names_of("write writev pwrite64 pwrite pwritev pwritev2 send")
+_FOR_ALIASES = names_of("file.open file.read file.change file.probe")
 
 # Lines that need not be looked at, as text after "name(". A line that waits for its other half is always looked at.
 _WHOLE = r"[^\n]*+(?<!\.\.\.>)"
@@ -52,9 +58,9 @@ def needed_calls(wanted: frozenset[str]) -> frozenset[str]:
         names |= CALLS.get(kind, frozenset())
     derived = wanted & DERIVED.keys()
     if wanted & {"socket.receive"} or derived & {"dns.query", "dns.answer", "tls.client_hello"}:
-        names |= _READS
+        names |= READS
     if wanted & {"socket.send"} or derived:
-        names |= _WRITES
+        names |= WRITES
     if wanted & {"socket.state", "socket.connect"}:
         names |= {"getsockopt"}
     return frozenset(names)
@@ -102,32 +108,29 @@ def pattern_of(header: str, names: frozenset[str], wanted: frozenset[str]) -> re
     special = "".join(rf"|{name}(?=\({held[name]})" for name in sorted(names & held.keys()))
     shape = r"(?:[a-z_][a-z0-9_]*+\(|<\.\.\. \w++ resumed|\+\+\+ |--- |\?\?\?\()"
     bare = re.sub(r"(?<!\\)\((?!\?)", "(?:", header)
-    held_shape = (
-        # futex resumed>) = ?: a name of which whole lines may be passed over is looked at when it waited
-        rf"\n(?:{header}(?:((?:{_trie(plain)}(?=\(){special}))\(|<\.\.\. ({_trie(names)}) resumed(?: \#\d++)?+>|(\+\+\+) )"
-        rf"([^\n]*+)|(?!{bare}{shape}))"
-    )
-    return re.compile(held_shape, re.ASCII)
+    first = rf"((?:{_trie(plain)}(?=\(){special}))\("
+    second = rf"<\.\.\. ({_trie(names)}) resumed(?: #\d++)?+>"
+    return re.compile(rf"\n(?:{header}(?:{first}|{second}|(\+\+\+) )([^\n]*+)|(?!{bare}{shape}))", re.ASCII)
 
 
-_NETWORK = frozenset(
+_NETWORK = names_of(
     "socket socketpair connect bind listen accept accept4 sendto sendmsg sendmmsg send recvfrom recvmsg recvmmsg recv "
-    "getsockopt setsockopt getsockname getpeername shutdown socketcall".split()
+    "getsockopt setsockopt getsockname getpeername shutdown socketcall"
 )
-_PROCESS = frozenset(
-    "clone clone3 fork vfork execve execveat exit exit_group wait4 waitid kill tkill tgkill unshare setns".split()
+_PROCESS = names_of(
+    "clone clone3 fork vfork execve execveat exit exit_group wait4 waitid kill tkill tgkill unshare setns"
 )
-_FILE = frozenset(
+_FILE = names_of(
     "open openat openat2 creat stat lstat newfstatat statx access faccessat faccessat2 readlink readlinkat getxattr "
     "lgetxattr listxattr llistxattr setxattr lsetxattr execve execveat rename renameat renameat2 unlink unlinkat link "
     "linkat symlink symlinkat chmod fchmodat fchmodat2 chown lchown fchownat truncate mkdir mkdirat rmdir mknod mknodat "
-    "chdir chroot mount umount2 pivot_root open_tree move_mount name_to_handle_at fanotify_mark".split()
+    "chdir chroot mount umount2 pivot_root open_tree move_mount name_to_handle_at fanotify_mark"
 )
-_DESCRIPTORS = frozenset(
+_DESCRIPTORS = names_of(
     "read write close pread64 pwrite64 readv writev preadv pwritev preadv2 pwritev2 open openat openat2 creat dup dup2 "
     "dup3 fcntl pipe pipe2 sendfile splice tee copy_file_range getdents getdents64 fchmod fchown ftruncate fsetxattr "
     "fallocate mmap poll ppoll memfd_create pidfd_getfd bpf io_uring_setup io_uring_enter io_uring_register statx "
-    "newfstatat open_by_handle_at fanotify_init userfaultfd close_range fchdir".split()
+    "newfstatat open_by_handle_at fanotify_init userfaultfd close_range fchdir"
 )
 _CLASSES = {
     "network": _NETWORK,
@@ -145,9 +148,12 @@ _CLASSES = {
     "fstat": frozenset({"newfstatat", "fstatat64"}),
     "%stat": frozenset({"stat", "lstat", "newfstatat", "statx", "stat64", "lstat64", "fstatat64"}),
 }
-_OTHER_ABI = frozenset(
-    "mmap2 pread pwrite send recv stat64 lstat64 fstatat64 sendfile64 truncate64 ftruncate64 socketcall".split()
+_OTHER_ABI = names_of(
+    "mmap2 pread pwrite send recv stat64 lstat64 fstatat64 sendfile64 truncate64 ftruncate64 socketcall"
 )
+
+
+_LEAVES_OUT = ("-P", "--trace-path", "-z", "-Z", "--successful-only", "--failed-only", "--status")
 
 
 class Filter:
@@ -173,7 +179,7 @@ class Filter:
                 values.append("trace=" + option.partition("=")[2])
             elif option == "--trace":
                 values.append("trace=" + next(arguments, ""))
-            elif option.startswith(("-P", "--trace-path", "-z", "-Z", "--successful-only", "--failed-only", "--status")):
+            elif option.startswith(_LEAVES_OUT):
                 self.partial.append(option)
                 if option in {"-P", "--trace-path"}:
                     next(arguments, "")
@@ -191,7 +197,7 @@ class Filter:
         names = rest if equals else value
         if names in {"all", ""}:
             return
-        if names == "none" or names == "!all":
+        if names in {"none", "!all"}:
             self.calls = frozenset()
             return
         negated = names.startswith("!")
@@ -202,7 +208,7 @@ class Filter:
                 self.unknown = True
             elif plain == "%%stat":
                 found |= _CLASSES["%stat"]
-            elif plain.removeprefix("%") in _CLASSES and (plain.startswith("%") or plain not in {"stat", "lstat", "fstat"}):
+            elif plain.removeprefix("%") in _CLASSES and plain not in {"stat", "lstat", "fstat"}:
                 found |= _CLASSES[plain.removeprefix("%")]
             elif plain == "all":
                 negated = not negated

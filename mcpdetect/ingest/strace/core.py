@@ -109,9 +109,7 @@ class Core:
             )
         self.pending[tid] = half
 
-    def whole(
-        self, tid: str, line: int, t_ns: int | None, name: str, rest: str, end: int | None = None
-    ) -> None:
+    def whole(self, tid: str, line: int, t_ns: int | None, name: str, rest: str, end: int | None = None) -> None:
         """Take a call that one line shows (or ``end``, where another line broke into it)."""
         thread = self.world.threads.get(tid)
         if thread is None or not thread.first:
@@ -161,9 +159,7 @@ class Core:
             hides,
             note=not hides,
         )
-        if name == "connect":
-            self.call(thread, where, t_ns, name, text)
-        elif name in CLONES and not child_return:
+        if name == "connect" or (name in CLONES and not child_return):
             self.call(thread, where, t_ns, name, text)
 
     def call(
@@ -255,9 +251,7 @@ class Core:
         self.lost_halves += 1
         touches = CALL_KINDS.get(half.name, ())
         where = Where(half.file, half.line)
-        self.account.add(
-            "unfinished", f"the second half of {half.name} is missing", where, touches, note=not touches
-        )
+        self.account.add("unfinished", f"the second half of {half.name} is missing", where, touches, note=not touches)
         self._partial(thread, half, "", note=False)
 
     def _partial(self, thread: Thread, half: Half, why: str, *, note: bool = True) -> None:
@@ -275,7 +269,9 @@ class Core:
         if note:
             self.account.add("unfinished", f"{half.name}: {why or 'no end'}", where, (), note=True)
         if arguments is None:
-            self.account.add("unfinished", f"the arguments of {half.name} are cut", where, CALL_KINDS.get(half.name, ()))
+            self.account.add(
+                "unfinished", f"the arguments of {half.name} are cut", where, CALL_KINDS.get(half.name, ())
+            )
         handler(call, self.recorder)
 
     def frame(self, line: int, text: str) -> bool:
@@ -317,9 +313,7 @@ class Core:
             detail = "a process that was made with CLONE_UNTRACED" if why else "a process that was made and has no line"
             self.account.add("untraced-process", detail, where, (), process=child.process.id)
         alive = {
-            thread.process
-            for thread in self.world.threads.values()
-            if thread.first and not thread.process.leaving
+            thread.process for thread in self.world.threads.values() if thread.first and not thread.process.leaving
         }
         if self.recorder.names.overflow:
             self.account.add(

@@ -10,8 +10,8 @@ import re
 __all__ = [
     "ARGUMENT",
     "DECORATION",
-    "STRING",
     "RESULT",
+    "STRING",
     "split_arguments",
     "split_call",
     "unescape",
@@ -72,9 +72,20 @@ def _one(match: re.Match[str]) -> str:
     return _SIMPLE.get(letter, letter)
 
 
+# what Python's codec reads differently: \\777, \\u0041, \\e
+_ODD = re.compile(r"\\(?:[4-7][0-7]{2}|[^0-7xntrvfab\"\\])", re.DOTALL)
+
+
 def unescape(text: str) -> str:
     r"""Return the bytes, as latin-1 text, that strace wrote as ``text``; an octal escape has at most three digits."""
-    return _ESCAPE.sub(_one, text) if "\\" in text else text
+    if "\\" not in text:
+        return text
+    if _ODD.search(text) is None:
+        try:
+            return text.encode("latin-1").decode("unicode_escape")
+        except UnicodeDecodeError:
+            pass  # \\x without two digits
+    return _ESCAPE.sub(_one, text)
 
 
 def split_arguments(text: str) -> list[str] | None:

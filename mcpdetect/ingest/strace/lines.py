@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 from mcpdetect.ingest.strace.core import CLONES, RESUMED, UNFINISHED, Core
-from mcpdetect.ingest.strace.dispatch import HANDLERS
 from mcpdetect.ingest.strace.grammar import RESULT, split_call
 from mcpdetect.ingest.strace.header import HEADER, Timekeeper
 from mcpdetect.ingest.strace.reader import LINE_CAP, Blocks
@@ -22,8 +21,6 @@ _TAIL = re.compile(r"\) *+= [-\d?]", re.ASCII)
 _LATER_TAIL = re.compile(r"\n\) *+= [-\d?]", re.ASCII)
 # [ Process PID=20305 runs in 32 bit mode. ]
 _MODE = re.compile(r"(?:strace: )?\[ Process PID=(\d{1,7}) runs in (\w++) (?:bit )?mode\. \]", re.ASCII)
-# the third argument of write(2, "...", 98
-_COUNT = re.compile(r', (\d{1,9})', re.ASCII)
 _WRITERS = frozenset({"write", "pwrite64", "writev", "pwritev", "sendto", "send", "sendmsg"})
 _REACH = 1 << 16
 
@@ -70,7 +67,7 @@ class LineFeeder:
         """Take the last line, which no newline ends."""
         tail = self._blocks.tail
         if self._open is not None:
-            header, text, line, name = self._open
+            _, text, line, name = self._open
             self._open = None
             self._cut(name, text, line)
         if tail:
@@ -152,9 +149,7 @@ class LineFeeder:
             core.unfinished(owner, line, t_ns, name, rest[: marker.start()])
             return end + 1
         if self._whole(rest):
-            if name in self.needed or name not in CALL_KINDS:
-                core.whole(owner, line, t_ns, name, rest)
-            elif core.pending.get(owner) is not None:
+            if name in self.needed or name not in CALL_KINDS or core.pending.get(owner) is not None:
                 core.whole(owner, line, t_ns, name, rest)
             return end + 1
         self.clean = False
@@ -328,4 +323,3 @@ class LineFeeder:
 HEADER_BARE = re.compile(r"(?:\[pid +)?\d{1,7}[ \]<]", re.ASCII)
 # 2, "+++ exited with 0 +++\n", 22+++ exited with 0 +++      2</dev/pts/0<char 136:0>>, "..."..., 98connect(3, ...
 _WRITE = re.compile(r'((?:\d++(?:<[^"\n]*+>)?+), (?:"(?>[^"\\]++|\\.)*+"(?:\.\.\.)?+|\[[^\n]*\]), )(\d{1,9})', re.ASCII)
-_ = HANDLERS, _COUNT

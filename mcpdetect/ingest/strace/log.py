@@ -11,7 +11,7 @@ from mcpdetect.ingest.adapter import Declared
 from mcpdetect.ingest.opener import open_evidence
 from mcpdetect.ingest.strace.account import Account
 from mcpdetect.ingest.strace.calls import needed_calls, pattern_of
-from mcpdetect.ingest.strace.core import Core, UNFINISHED
+from mcpdetect.ingest.strace.core import UNFINISHED, Core
 from mcpdetect.ingest.strace.header import HEADER, Timekeeper, fast_header
 from mcpdetect.ingest.strace.lines import LineFeeder
 from mcpdetect.ingest.strace.reader import Blocks
@@ -36,7 +36,7 @@ def _looks_like_strace(head: str) -> bool:
         if header is None:
             continue
         rest = line[header.end() :]
-        if header.end() and _SHAPE.match(rest) or _BARE_SHAPE.match(rest):
+        if (header.end() and _SHAPE.match(rest)) or _BARE_SHAPE.match(rest):
             return True
     return False
 
@@ -113,9 +113,7 @@ class StraceLog:
 class _Fast:
     """Picks the lines that matter out of blocks of a regular log, one pass of one pattern a block."""
 
-    def __init__(
-        self, header: str, core: Core, times: Timekeeper, feeder: LineFeeder, kinds: frozenset[str]
-    ) -> None:
+    def __init__(self, header: str, core: Core, times: Timekeeper, feeder: LineFeeder, kinds: frozenset[str]) -> None:
         self._header = header
         self._core = core
         self._times = times

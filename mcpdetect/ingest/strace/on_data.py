@@ -9,11 +9,20 @@ from mcpdetect.ingest.strace.call import Call
 from mcpdetect.ingest.strace.on_socket import socket_of
 from mcpdetect.ingest.strace.recorder import Recorder
 from mcpdetect.ingest.strace.state import Handle, Peer
-from mcpdetect.ingest.strace.values import bytes_in, descriptor, fields, items, number, vectors
+from mcpdetect.ingest.strace.values import descriptor, excerpt_in, fields, items, number, vectors
 from mcpdetect.model.event import FileChange, FileRead
 from mcpdetect.model.net import FdPass, SocketReceive, SocketSend
 
-__all__ = ["on_copy", "on_mmap", "on_read", "on_receive", "on_receive_message", "on_send", "on_send_message", "on_write"]
+__all__ = [
+    "on_copy",
+    "on_mmap",
+    "on_read",
+    "on_receive",
+    "on_receive_message",
+    "on_send",
+    "on_send_message",
+    "on_write",
+]
 
 _VECTORS = {"readv", "preadv", "preadv2", "writev", "pwritev", "pwritev2"}
 _MOST_PASSED = 64
@@ -23,12 +32,9 @@ def _content(call: Call) -> tuple[bytes, bool, int | None]:
     """Return bytes, whether the text is cut, and the size offered, of a read or write family call."""
     if call.name in _VECTORS:
         return vectors(call.argument(1), EXCERPT)
-    found = bytes_in(call.argument(1))
+    found = excerpt_in(call.argument(1), EXCERPT)
     size = number(call.argument(2))
-    if found is None:
-        return b"", False, size
-    data, cut = found
-    return data[:EXCERPT], cut or len(data) > EXCERPT, size
+    return (*found, size) if found is not None else (b"", False, size)
 
 
 def on_read(call: Call, recorder: Recorder) -> None:
@@ -36,6 +42,8 @@ def on_read(call: Call, recorder: Recorder) -> None:
     thread = call.thread
     fd, handle = recorder.handle_of(thread, call.argument(0))
     if handle is not None and handle.socket is not None:
+        if not recorder.reads_receives:
+            return
         data, cut, _ = _content(call)
         _received(call, recorder, fd, handle, data, cut, None)
         return
@@ -77,6 +85,8 @@ def on_write(call: Call, recorder: Recorder) -> None:
     thread = call.thread
     fd, handle = recorder.handle_of(thread, call.argument(0))
     if handle is not None and handle.socket is not None:
+        if not recorder.reads_sends:
+            return
         data, cut, tried = _content(call)
         _sent(call, recorder, fd, handle, data, cut, tried, None)
         return
@@ -232,7 +242,7 @@ def on_send(call: Call, recorder: Recorder) -> None:
     """sendto(3, "x", 1, MSG_FASTOPEN, {sa_family=AF_INET, ...}, 16) = 1, and send."""
     named = _named(call.argument(4))
     fd, handle = socket_of(call, recorder, named.family if named else "")
-    data, cut, tried = _content(call)
+    data, cut, tried = _content(call) if recorder.reads_sends else (b"", False, None)
     if call.argument(1).startswith(("[", "{")):
         cut = True  # decoded netlink, not bytes
     fast = "MSG_FASTOPEN" in call.argument(3) or "0x20000000" in call.argument(3)
@@ -241,6 +251,8 @@ def on_send(call: Call, recorder: Recorder) -> None:
 
 def on_receive(call: Call, recorder: Recorder) -> None:
     """recvfrom(4, "..."..., 2048, 0, {sa_family=AF_INET, ...}, [28 => 16]) = 115, and recv."""
+    if not recorder.reads_receives:
+        return
     named = _named(call.argument(4))
     fd, handle = socket_of(call, recorder, named.family if named else "")
     data, cut, _ = _content(call)
@@ -261,7 +273,7 @@ def _messages(call: Call) -> list[tuple[dict[str, str], int | None]]:
 
 
 def on_send_message(call: Call, recorder: Recorder) -> None:
-    """sendmsg and sendmmsg: one event a message, and the descriptors that go along."""
+    """Sendmsg and sendmmsg: one event a message, and the descriptors that go along."""
     many = call.name == "sendmmsg"
     messages = _messages(call)
     if not any(header for header, _ in messages) and call.error != "EFAULT" and call.result != 0:
@@ -282,7 +294,7 @@ def on_send_message(call: Call, recorder: Recorder) -> None:
 
 
 def on_receive_message(call: Call, recorder: Recorder) -> None:
-    """recvmsg and recvmmsg: one event a message, and the descriptors that came along."""
+    """Recvmsg and recvmmsg: one event a message, and the descriptors that came along."""
     if call.result is None:
         fd, handle = socket_of(call, recorder)
         if call.error is not None:
@@ -324,9 +336,9 @@ def _passed(call: Call, recorder: Recorder, handle: Handle | None, header: dict[
                 recorder.decorated(call.thread, fd, decoration, table.handles.get(fd))
             fds.append(fd)
             handles.append(table.handles.get(fd))
-        if direction == "sent" and call.ok and socket is not None and socket.partner is not None:
-            if len(socket.partner.passed) < _MOST_PASSED:
-                socket.partner.passed.append(handles)
+        partner = socket.partner if socket is not None and direction == "sent" and call.ok else None
+        if partner is not None and len(partner.passed) < _MOST_PASSED:
+            partner.passed.append(handles)
         if recorder.wants("fd.pass"):
             recorder.emit(
                 FdPass(

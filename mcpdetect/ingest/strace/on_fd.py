@@ -17,7 +17,7 @@ _INTEGER = re.compile(r"\d{1,10}\Z", re.ASCII)
 
 
 def on_close(call: Call, recorder: Recorder) -> None:
-    """close: the descriptor leads nowhere; the last one of a socket ends it."""
+    """Handle close: the descriptor leads nowhere; the last one of a socket ends it."""
     if not call.ok and call.error not in {"EINTR", "EIO"}:
         return
     thread = call.thread
@@ -74,7 +74,7 @@ def _install(call: Call, recorder: Recorder, fd: int, source: Handle | None, *, 
 
 
 def on_dup(call: Call, recorder: Recorder) -> None:
-    """dup, dup2, dup3."""
+    """Handle dup, dup2, dup3."""
     if call.result is None:
         return
     old, source = recorder.handle_of(call.thread, call.argument(0))
@@ -84,11 +84,11 @@ def on_dup(call: Call, recorder: Recorder) -> None:
 
 
 def on_fcntl(call: Call, recorder: Recorder) -> None:
-    """fcntl F_DUPFD, F_DUPFD_CLOEXEC, F_SETFD."""
+    """Handle fcntl F_DUPFD, F_DUPFD_CLOEXEC, F_SETFD."""
     if call.result is None:
         return
     command = call.argument(1)
-    if command.startswith("F_DUPFD") or command.startswith("0x406") or command == "0":
+    if command.startswith(("F_DUPFD", "0x406")) or command == "0":
         _, source = recorder.handle_of(call.thread, call.argument(0))
         _install(call, recorder, call.result, source, closing="CLOEXEC" in command or command.startswith("0x406"))
     elif command.startswith("F_SETFD"):
@@ -102,7 +102,7 @@ def on_fcntl(call: Call, recorder: Recorder) -> None:
 
 
 def on_pipe(call: Call, recorder: Recorder) -> None:
-    """pipe, pipe2: two descriptors."""
+    """Handle pipe, pipe2: two descriptors."""
     if not call.ok:
         return
     for text in items(call.argument(0)):

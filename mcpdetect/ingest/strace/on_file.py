@@ -30,10 +30,7 @@ def resolve(call: Call, recorder: Recorder, path: int, at: int | None) -> tuple[
     if written is None:
         return None, False, None
     thread = call.thread
-    if at is None:
-        base = thread.directory.cwd
-    else:
-        base = recorder.base_of(thread, call.argument(at))
+    base = thread.directory.cwd if at is None else recorder.base_of(thread, call.argument(at))
     found, certain = recorder.names.absolute(written, base, thread.directory, thread.table, thread.process.id or "")
     if call.argument(path).endswith("..."):
         certain = False

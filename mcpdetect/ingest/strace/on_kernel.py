@@ -137,6 +137,8 @@ def on_unknown(call: Call, recorder: Recorder) -> None:
     if call.error != "ENOSYS":
         recorder.loss("unknown-call", "a call that strace could not name did something", call)
     else:
-        recorder.loss("unknown-call", "a call that strace could not name, and the kernel does not know", call, note=True)
+        recorder.loss(
+            "unknown-call", "a call that strace could not name, and the kernel does not know", call, note=True
+        )
     if recorder.wants("kernel.notable"):
         _emit(call, recorder, None)

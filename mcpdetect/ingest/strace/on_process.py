@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
+from typing import Literal
 
 from mcpdetect.ingest.strace.call import Call
 from mcpdetect.ingest.strace.recorder import Recorder
 from mcpdetect.ingest.strace.state import Birth, Thread
-from mcpdetect.ingest.strace.values import decoration_of, descriptor, items, number, string_in, text_in
+from mcpdetect.ingest.strace.values import descriptor, items, number, string_in, text_in
 from mcpdetect.model.event import ProcessExecFailed, ProcessStart
 
-__all__ = ["begin_clone", "on_chdir", "on_clone", "on_exec", "on_exit_group", "on_fchdir", "on_identity", "on_prctl"]
+__all__ = ["begin_clone", "on_chdir", "on_clone", "on_exec", "on_exit_group", "on_fchdir", "on_identity"]
 
 # clone(child_stack=NULL, flags=CLONE_VM|SIGCHLD, ...)   clone3({flags=CLONE_VM|..., exit_signal=0}   flags=0x3d0f00
 _FLAGS = re.compile(r"flags=([^,} ]++)(?: /\* ([^*]*+) \*/)?+", re.ASCII)
@@ -36,6 +37,7 @@ _BITS = {
 # 0x7ffc8494a070 /* 38 vars */      /* 1 var */
 _VARS = re.compile(r"0x[0-9a-f]++ /\* (\d{1,9}) vars? \*/\Z", re.ASCII)
 # 616724 /* 12 in strace's PID NS */
+_Origin = Literal["memfd", "deleted", "descriptor"]
 _TRANSLATED = re.compile(r"/\* (\d{1,7}) in strace's PID NS \*/", re.ASCII)
 
 
@@ -60,7 +62,7 @@ def begin_clone(name: str, text: str, thread: Thread, line: int, recorder: Recor
 
 
 def on_clone(call: Call, recorder: Recorder, birth: Birth | None = None) -> None:
-    """clone, clone3, fork, vfork: a child, or a thread."""
+    """Handle clone, clone3, fork, vfork: a child, or a thread."""
     thread = call.thread
     text = ", ".join(call.arguments)
     flags = _clone_flags(call.name, text)
@@ -80,23 +82,20 @@ def on_clone(call: Call, recorder: Recorder, birth: Birth | None = None) -> None
             recorder.expect(child, call.where)
     else:
         recorder.world.drop_birth(birth)
-    if "CLONE_THREAD" in flags or not recorder.wants("process.start"):
+    if child is None or "CLONE_THREAD" in flags or not recorder.wants("process.start"):
         return
-    started = ProcessStart(
-        call.where,
-        call.t_ns,
-        call.name,
-        call.result,
-        call.error,
-        how="clone",
-        process=child.process.id if child else None,
-        parent=thread.process.id,
-        flags=flags or None,
+    recorder.emit(
+        ProcessStart(
+            call.where,
+            call.t_ns,
+            call.name,
+            call.result,
+            how="clone",
+            process=child.process.id,
+            parent=thread.process.id,
+            flags=flags or None,
+        )
     )
-    if child is None:
-        started.process = thread.process.id
-        started.parent = None
-    recorder.emit(started)
 
 
 def on_exec(call: Call, recorder: Recorder) -> None:
@@ -150,7 +149,7 @@ def on_exec(call: Call, recorder: Recorder) -> None:
         )
 
 
-def _program(call: Call, recorder: Recorder, at: bool) -> tuple[str | None, str | None]:
+def _program(call: Call, recorder: Recorder, at: bool) -> tuple[str | None, _Origin | None]:
     written = string_in(call.argument(1 if at else 0))
     if written is None:
         return None, None
@@ -208,9 +207,8 @@ def on_chdir(call: Call, recorder: Recorder) -> None:
     if not call.ok or written is None:
         return
     thread = call.thread
-    path, certain = recorder.names.absolute(written, thread.directory.cwd, thread.directory, thread.table)
+    path, _ = recorder.names.absolute(written, thread.directory.cwd, thread.directory, thread.table)
     thread.directory.cwd = path if path.startswith("/") else None
-    del certain
 
 
 def on_fchdir(call: Call, recorder: Recorder) -> None:
@@ -226,14 +224,7 @@ def on_exit_group(call: Call, recorder: Recorder) -> None:
 
 
 def on_identity(call: Call, recorder: Recorder) -> None:
-    """getpid in a log without pids tells whose log it is."""
+    """Getpid in a log without pids tells whose log it is."""
     thread = call.thread
     if call.ok and not thread.tid and call.result and call.name == "getpid":
         recorder.world.rename(thread, str(call.result))
-
-
-def on_prctl(call: Call, recorder: Recorder) -> None:
-    """Nothing to remember; the call itself is notable."""
-
-
-_ = decoration_of

@@ -99,9 +99,7 @@ def on_socket(call: Call, recorder: Recorder) -> None:
         socket.family, socket.transport = family, transport
         if call.decoration is not None:
             socket.inode = decoration_of(call.decoration).inode
-        call.thread.table.put(
-            call.result, Handle("socket", owner=call.thread.process, socket=socket), closing=closing
-        )
+        call.thread.table.put(call.result, Handle("socket", owner=call.thread.process, socket=socket), closing=closing)
     if recorder.wants("socket.open"):
         recorder.emit(
             SocketOpen(
@@ -254,7 +252,7 @@ def _listen_event(call: Call, operation: str, fd: int | None, socket: Socket | N
 
 
 def on_bind(call: Call, recorder: Recorder) -> None:
-    """bind and listen: the local end."""
+    """Bind and listen: the local end."""
     address = sockaddr(call.argument(1)) if call.name == "bind" else None
     fd, handle = socket_of(call, recorder, address.family if address else "")
     socket = handle.socket if handle else None
@@ -292,9 +290,7 @@ def on_accept(call: Call, recorder: Recorder) -> None:
             socket.transport = decoration.transport
         socket.peer = peer
         closing = "SOCK_CLOEXEC" in call.argument(3)
-        call.thread.table.put(
-            call.result, Handle("socket", owner=call.thread.process, socket=socket), closing=closing
-        )
+        call.thread.table.put(call.result, Handle("socket", owner=call.thread.process, socket=socket), closing=closing)
     if recorder.wants("socket.listen"):
         recorder.emit(_listen_event(call, "accept", call.result, socket, peer))
 

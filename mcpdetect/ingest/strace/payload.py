@@ -61,9 +61,7 @@ def received(call: Call, recorder: Recorder, socket: Socket, remote: Peer | None
         resolver.answered(call, recorder, socket, remote.path, data, cut)
 
 
-def _dns(
-    call: Call, recorder: Recorder, socket: Socket, remote: Peer, data: bytes, cut: bool, waiting: bytes
-) -> bytes:
+def _dns(call: Call, recorder: Recorder, socket: Socket, remote: Peer, data: bytes, cut: bool, waiting: bytes) -> bytes:
     """Emit the messages of one buffer; return the bytes of a message whose rest is still to come (TCP)."""
     if socket.transport != "tcp":
         _dns_message(call, recorder, socket, remote, data, cut)

@@ -14,6 +14,9 @@ from mcpdetect.model.place import Where
 __all__ = ["Recorder"]
 
 
+_OUT_OF_SENDS = ("dns.query", "dns.answer", "tls.client_hello", "http.request")
+
+
 class Recorder:
     """State of one trace while it is read.
 
@@ -21,6 +24,10 @@ class Recorder:
         wanted: the event kinds asked for.
         out: events made and not yet handed on.
         world, names, account: processes, file names, losses.
+        reads_sends, reads_receives: some wanted kind needs the payload of sends, of receives.
+        expected: children that have no line yet, by identity of the thread object.
+        rings: io_uring instances by table and descriptor.
+        hellos: TLS hellos whose rest is still to come, by socket.
     """
 
     def __init__(self, wanted: frozenset[str], account: Account) -> None:
@@ -29,6 +36,8 @@ class Recorder:
         self.world = World()
         self.names = Names()
         self.account = account
+        self.reads_sends = bool(wanted & {"socket.send", *_OUT_OF_SENDS})
+        self.reads_receives = bool(wanted & {"socket.receive", *_OUT_OF_SENDS})
         self.expected: dict[int, tuple[Thread, Where, str]] = {}
         self.rings: dict[tuple[int, int], tuple[Call, bool]] = {}
         self.hellos: dict[str, tuple[Call, Peer | None, bytes]] = {}

@@ -16,6 +16,7 @@ __all__ = [
     "bytes_in",
     "decoration_of",
     "descriptor",
+    "excerpt_in",
     "fields",
     "items",
     "number",
@@ -151,6 +152,20 @@ def bytes_in(text: str) -> tuple[bytes, bool] | None:
     return inner.encode("latin-1"), cut
 
 
+def excerpt_in(text: str, limit: int) -> tuple[bytes, bool] | None:
+    """Return at most ``limit`` bytes of a string argument and whether more were cut, by strace or here."""
+    if len(text) <= limit:
+        return bytes_in(text)
+    found = bytes_in(text if len(text) <= 4 * limit + 8 else _SPLIT_ESCAPE.sub("", text[: 4 * limit]) + '"...')
+    if found is None or len(found[0]) <= limit:
+        return found
+    return found[0][:limit], True
+
+
+# an escape at the very end of a cut text may lack its last digits
+_SPLIT_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*+(\\(?:[0-7]{0,2}|x[0-9a-f]?))?\Z", re.ASCII)
+
+
 @lru_cache(maxsize=8192)
 def string_in(text: str) -> str | None:
     """Return a path argument as text, None when it is no string."""
@@ -222,7 +237,7 @@ def vectors(text: str, limit: int) -> tuple[bytes, bool, int | None]:
     for element in elements:
         parts = fields(element)
         size = number(parts.get("iov_len", ""))
-        found = bytes_in(parts.get("iov_base", ""))
+        found = excerpt_in(parts.get("iov_base", ""), limit)
         if size is None:
             cut, total = True, None
             continue

@@ -32,10 +32,7 @@ class World:
     def appear(self, tid: str, line: int) -> Thread:
         """Return a new thread whose first line this is: the child of a clone under way, or a stranger."""
         birth = next((birth for birth in self._births if birth.child is None), None)
-        if birth is None:
-            thread = self._stranger(tid)
-        else:
-            thread = self._born(tid, birth)
+        thread = self._stranger(tid) if birth is None else self._born(tid, birth)
         thread.first = line
         return thread
 
