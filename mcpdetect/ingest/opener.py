@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from mcpdetect.errors import InputError
+from mcpdetect.ingest.zstdframes import FrameWatch
 
 __all__ = ["FOREIGN_ERRORS", "Stream", "observed", "open_evidence"]
 
@@ -49,6 +50,7 @@ class Stream:
     def __init__(self, raw: BinaryIO, name: str, compressed: str, file: BinaryIO | None = None) -> None:
         self._raw = raw
         self._file = file
+        self._frames: FrameWatch | None = None
         self._consumed = 0
         self.name = name
         self.compressed = compressed
@@ -75,12 +77,16 @@ class Stream:
         if self.damaged:
             return b""
         try:
-            # A gzip file that breaks in the middle of read(size) would take what came before with it.
-            return self._raw.read1(size) if isinstance(self._raw, gzip.GzipFile) else self._raw.read(size)
+            # A compressed file that breaks in the middle of read(size) would take what came before with it.
+            data = self._raw.read1(size) if self.compressed else self._raw.read(size)  # type: ignore[attr-defined]
         except FOREIGN_ERRORS as error:
             self.damaged = f"the {self.compressed or 'file'} stream broke: {error}"
         except _zstd_error() as error:
             self.damaged = f"the zstd stream broke: {error}"
+        else:
+            if not data and size and self._frames is not None and not self._frames.whole:
+                self.damaged = "the zstd stream broke: it ends in the middle of a frame"
+            return data
         return b""
 
     def read_exactly(self, size: int) -> bytes:
@@ -149,8 +155,11 @@ def open_evidence(path: Path, name: str | None = None) -> Stream:
     if head == _ZSTD:
         import zstandard
 
+        frames = FrameWatch(raw)
         reader = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(
-            raw, read_across_frames=True, closefd=True
+            cast("BinaryIO", frames), read_across_frames=True, closefd=True
         )
-        return Stream(cast("BinaryIO", reader), shown, "zstd", raw)
+        stream = Stream(cast("BinaryIO", reader), shown, "zstd", raw)
+        stream._frames = frames
+        return stream
     return Stream(raw, shown, "", raw)

@@ -12,7 +12,7 @@ __all__ = ["head_section"]
 
 _RESTS_ON: dict[Proof, str] = {
     "absent": "not detected may rest on nothing at all",
-    "inferred": "not detected may rest on channels that only their content shows to have watched",
+    "inferred": "not detected may rest on channels known to watch only by their content",
     "declared": "not detected rests on channels declared or proved to have watched",
     "proved": "not detected rests on channels that probes prove to have watched",
 }
@@ -53,7 +53,14 @@ def head_section(result: Result, style: Style, base: str, *, part: bool = False)
 def _evidence(result: Result, style: Style, base: str) -> list[str]:
     seen = result.observations
     rows = [
-        [item.channel, shown(base + item.source, 200), shown(item.format), item.proof, _window(item), _extent(item)]
+        [
+            f"{item.channel:<8}",
+            shown(base + item.source, 200),
+            shown(item.format),
+            item.proof,
+            _window(item),
+            _extent(item),
+        ]
         for item in sorted(seen, key=lambda item: CHANNELS.index(item.channel))
     ]
     lines = []
