@@ -15,7 +15,7 @@ from mcpdetect.model.kinds import EVENT_TYPES
 from mcpdetect.model.observation import Observation
 from mcpdetect.model.trace import Run
 
-__all__ = ["EVENTS", "OBSERVATIONS", "RUNS", "TEXT", "of_type"]
+__all__ = ["EVENTS", "OBSERVATIONS", "RUNS", "TEXT", "of_model", "of_type"]
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 ADDRESS = st.ip_addresses().map(lambda address: canonical(str(address)))
@@ -46,10 +46,17 @@ def of_type(hint: Any) -> st.SearchStrategy[Any]:
     return plain[hint]
 
 
-def of_model(model: type) -> st.SearchStrategy[Any]:
-    """Return a strategy for a class of the model."""
+def of_model(model: type, *, nested: bool = True) -> st.SearchStrategy[Any]:
+    """Return a strategy for a class of the model; one that holds itself does so one level deep, if ``nested``."""
     hints = typing.get_type_hints(model)
-    parts = {field.name: of_type(hints[field.name]) for field in dataclasses.fields(model)}
+    parts: dict[str, st.SearchStrategy[Any]] = {}
+    for name, hint in hints.items():
+        if typing.get_origin(hint) is typing.ClassVar:
+            continue
+        if typing.get_args(hint) == (model,):
+            parts[name] = st.lists(of_model(model, nested=False), max_size=1) if nested else st.just([])
+        else:
+            parts[name] = of_type(hint)
     for name in _ADDRESSES & parts.keys():
         parts[name] = ADDRESS if hints[name] is str else st.none() | ADDRESS
     if hints.get("source") == str | None:
