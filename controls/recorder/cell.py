@@ -176,7 +176,9 @@ class Cell:
                     "--keep-in-foreground",
                     "--conf-file=/dev/null",
                     "--pid-file=",
+                    # A change of group would make the kernel forget that dnsmasq shall die with the recorder.
                     "--user=root",
+                    "--group=root",
                     "--no-resolv",
                     "--no-hosts",
                     "--bind-interfaces",

@@ -107,6 +107,8 @@ class Room:
                 os.chown(Path(folder) / name, UID, UID, follow_symlinks=False)
         for path in (self._stage, self._stage / "etc", self._stage / "control"):
             path.chmod(0o755)
+        # strace's log lies here: the target must not read it.
+        (self._stage / "record").chmod(0o700)
 
     def start(
         self,
