@@ -33,6 +33,7 @@ _CIDS = {"VMADDR_CID_ANY": 0xFFFFFFFF, "VMADDR_CID_HYPERVISOR": 0, "VMADDR_CID_L
 # htons(443)      "\x01\xbb" /* htons(443) */      ETH_P_IP
 _CALLED = re.compile(r"(?:htons|htonl)\((\w++)\)\Z", re.ASCII)
 _COMMENT = re.compile(r"(.*?) /\* (.*) \*/\Z", re.ASCII | re.DOTALL)
+_FAMILY = re.compile(r"\{sa_family=(AF_[A-Z0-9_]++),", re.ASCII)
 # if_nametoindex("lo")
 _INDEX = re.compile(r'if_nametoindex\(("(?>[^"\\]++|\\.)*+")\)\Z', re.ASCII | re.DOTALL)
 
@@ -70,7 +71,9 @@ def sockaddr(text: str) -> Address | None:
     """Read a socket address argument, None when it is not decoded (a pointer, NULL)."""
     found = fields(text)
     if "sa_family" not in found:
-        return None
+        # {sa_family=AF_INET, sin_po       the log ends here
+        start = _FAMILY.match(text)
+        return Address(family_name(start[1]), cut=True) if start is not None else None
     family = family_name(found["sa_family"])
     if family == "inet":
         return _ip(family, _internet4(found.get("sin_addr", "")), _port(found.get("sin_port", "")), "")

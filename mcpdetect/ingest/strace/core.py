@@ -24,6 +24,7 @@ CLONES = frozenset({"clone", "clone3", "fork", "vfork"})
 _MOST_PENDING = 20_000
 _MOST_EXPECTED = 20_000
 _MOST_RAW = 200
+_MOST_CUTS = 32
 # 1905 select(4, [3], NULL, NULL, NULL <unfinished #17 ...>
 UNFINISHED = re.compile(r" ?<unfinished(?: #\d++)? \.\.\.>\Z", re.ASCII)
 # 1905 <... select resumed #17>) = 1 (in [3])
@@ -120,12 +121,7 @@ class Core:
 
     def cut_tail(self, tid: str, line: int, t_ns: int | None, name: str, text: str) -> None:
         """Take the last line of a log that ends in the middle of a call."""
-        thread = self.thread(tid, line, t_ns, name)
-        half = Half(name, text, line, t_ns, file=self.file)
-        if name in HANDLERS and name not in CLONES:
-            arguments = _cut_arguments(text)
-            HANDLERS[name](Call(name, Where(self.file, line), t_ns, thread, arguments, returned=False), self.recorder)
-        del half
+        self.partial(self.thread(tid, line, t_ns, name), Half(name, text, line, t_ns, file=self.file), text)
 
     def resumed(self, tid: str, line: int, t_ns: int | None, name: str, text: str) -> None:
         """Take the second half of a call."""
@@ -177,6 +173,7 @@ class Core:
             if birth is not None:
                 self.world.drop_birth(birth)
             self.bad_call(where, t_ns, name, rest)
+            self.partial(thread, Half(name, rest, where.at, t_ns, file=where.file), rest)
             return False
         out = self.recorder.out
         before = len(out)
@@ -190,6 +187,12 @@ class Core:
             self.last = out[before:]
             self.last_line = where.end or where.at
         return True
+
+    def partial(self, thread: Thread, half: Half, text: str) -> None:
+        """Make the event of a call that is cut, from what can still be read of it."""
+        if half.name in HANDLERS and half.name not in CLONES:
+            call = Call(half.name, Where(half.file, half.line), half.t_ns, thread, _cut_arguments(text), returned=False)
+            HANDLERS[half.name](call, self.recorder)
 
     def bad_call(self, where: Where, t_ns: int | None, name: str, rest: str) -> None:
         """Count a call that does not read."""
@@ -349,10 +352,15 @@ class Core:
 
 def _cut_arguments(text: str) -> list[str]:
     """Return the arguments that a cut line shows whole, and the beginning of the next as far as it reads."""
-    for end in (", ", ")"):
-        at = text.rfind(end)
-        if at >= 0:
-            found = split_arguments(text[:at])
-            if found is not None:
-                return found
+    whole = split_arguments(text)
+    if whole is not None:
+        return whole
+    at = len(text)
+    for _ in range(_MOST_CUTS):
+        at = text.rfind(", ", 0, at)
+        if at < 0:
+            break
+        found = split_arguments(text[:at])
+        if found is not None:
+            return [*found, text[at + 2 :]]
     return []

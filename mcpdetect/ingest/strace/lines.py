@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from mcpdetect.ingest.strace.core import CLONES, RESUMED, UNFINISHED, Core
-from mcpdetect.ingest.strace.grammar import RESULT, split_call
+from mcpdetect.ingest.strace.core import RESUMED, UNFINISHED, Core
+from mcpdetect.ingest.strace.grammar import RESULT, split_arguments, split_call
 from mcpdetect.ingest.strace.header import HEADER, Timekeeper
 from mcpdetect.ingest.strace.reader import LINE_CAP, Blocks
 from mcpdetect.model.kinds import CALL_KINDS
@@ -43,14 +43,13 @@ class LineFeeder:
         self.framed = False
         self.shared = 0
         self.attached = False
-        self.halves: dict[str, str] = {}
         self.unknown_deaths = 0
         self._core = core
         self._times = times
         self._blocks = blocks
         self._open: tuple[str, str, int, str] | None = None
+        self._open_time: int | None = None
         self._first = True
-        self._alone = ""
 
     def feed(self, block: str) -> None:
         """Take a block of whole lines."""
@@ -95,7 +94,7 @@ class LineFeeder:
         if UNFINISHED.search(rest):
             return True
         parts = split_call(rest)
-        return parts is not None and RESULT.match(parts[1]) is not None
+        return parts is not None and RESULT.match(parts[1]) is not None and split_arguments(parts[0]) is not None
 
     def _line(self, block: str, at: int, end: int) -> int:
         """Take one line of ``block``; return where the next begins."""
@@ -124,7 +123,7 @@ class LineFeeder:
             core.names.add(name)
             core.resumed(self._owner(tid, name), line, t_ns, name, rest[match.end() :])
         elif rest.startswith("+++ ") and rest.endswith(" +++"):
-            core.exit(self._owner(tid, ""), line, t_ns, rest)
+            core.exit(self._owner(tid), line, t_ns, rest)
         elif rest.startswith("--- ") and rest.endswith(" ---"):
             pass
         elif rest.startswith("???("):
@@ -140,7 +139,7 @@ class LineFeeder:
         self._first = False
         core.names.add(name)
         t_ns = self._times.read(header["time"], header["step1"] or header["step2"])
-        owner = self._owner(tid, name)
+        owner = self._owner(tid)
         if name == "restart_syscall" and rest.startswith("<... resuming"):
             self._attach(line)
             return end + 1
@@ -157,8 +156,7 @@ class LineFeeder:
         if glued is not None:
             self._open = (owner, rest[: glued.start()], line, name)
             self._open_time = t_ns
-            if name in CLONES:
-                self._early = glued[1]
+            core.world.announced.add(glued[1])
             return end + 1
         return self._foreign(block, end, owner, t_ns, name, rest)
 
@@ -177,6 +175,7 @@ class LineFeeder:
         glued = _GLUED.search(rest)
         if glued is not None and not self._whole(rest):
             self._open = (owner, rest[: glued.start()], line, name)
+            core.world.announced.add(glued[1])
             return
         core.whole(owner, line, self._open_time, name, rest, self.line)
 
@@ -205,8 +204,7 @@ class LineFeeder:
             core.account.add("unparsed", f"a line of {name} with foreign text in it", Where(core.file, line))
             core.unparsed += 1
             return stop + 1
-        core.thread(owner, line, t_ns, name)
-        core.bad_call(Where(core.file, line), t_ns, name, rest)
+        core.whole(owner, line, t_ns, name, rest)
         return end + 1
 
     def _own_bytes(self, block: str, begin: int, rest: str) -> tuple[str, int] | None:
@@ -256,6 +254,8 @@ class LineFeeder:
         if glued is not None:
             if self._first:
                 self._attach(line)
+            else:
+                core.world.announce(glued[1], line)
             return
         mode = _MODE.match(rest)
         if mode is not None:
@@ -280,44 +280,50 @@ class LineFeeder:
             return
         core.bad_line(line, text, "no line of strace")
 
-    def _owner(self, tid: str, name: str) -> str:
-        """Return the tid of a line; one without a prefix belongs to the process traced alone."""
-        if tid:
-            return tid
+    def _owner(self, tid: str, name: str = "") -> str:
+        """Return the tid of a line; one without a prefix belongs to the process traced alone.
+
+        Args:
+            tid: as written, ``""`` where the line has none.
+            name: for a second half the call's name: it may tell whose the first half without a prefix was.
+        """
         world = self._core.world
-        if "" in world.threads:
-            return ""
-        if self._alone in world.threads:
-            return self._alone
-        living = [thread.tid for thread in world.threads.values() if thread.first]
-        if len(living) == 1:
-            self._alone = living[0]
-        elif not living:
-            self._alone = self._guess
-        return self._alone
+        if tid:
+            if name and tid not in world.threads and "" in world.threads:
+                half = self._core.pending.get("")
+                if half is not None and half.name == name:
+                    self._core.pending[tid] = self._core.pending.pop("")
+                    world.rename(world.threads[""], tid)
+            return tid
+        if "" in world.threads or not world.threads:
+            return "" if "" in world.threads else world.alone
+        if world.alone not in world.threads:
+            living = [thread.tid for thread in world.threads.values() if thread.first]
+            world.alone = living[0] if len(living) == 1 else ""
+        return world.alone
 
-    _guess = ""
-    _open_time: int | None = None
-    _early = ""
 
-    def learn(self, head: str) -> None:
-        """Find out the pid of the process whose lines have no prefix, where the log's beginning tells it."""
-        pending: str | None = None
-        for text in head.split("\n"):
-            header = HEADER.match(text)
-            if header is None:
-                continue
-            tid = header["bracketed"]
-            rest = text[header.end() :]
-            if tid is None and header["bare"] is None:
-                if UNFINISHED.search(rest):
-                    match = _CALL.match(rest)
-                    pending = match[1] if match else None
-            elif tid is not None and pending is not None:
-                match = RESUMED.match(rest)
-                if match is not None and match[1] == pending:
-                    self._guess = tid
-                    return
+def unprefixed_pid(head: str) -> str:
+    """Return the pid of the process whose lines have no prefix, ``""`` where the log's beginning does not tell it.
+
+    strace on stderr writes ``[pid N]`` only while it traces more than one process: the first process is named when a
+    call that it began alone ends in company.
+    """
+    waiting = ""
+    for text in head.split("\n"):
+        header = HEADER.match(text)
+        if header is None:
+            continue
+        rest = text[header.end() :]
+        if header["bracketed"] is None and header["bare"] is None:
+            match = _CALL.match(rest)
+            if match is not None:
+                waiting = match[1] if UNFINISHED.search(rest) else ""
+        elif header["bracketed"] is not None and waiting:
+            match = RESUMED.match(rest)
+            if match is not None and match[1] == waiting:
+                return header["bracketed"]
+    return ""
 
 
 HEADER_BARE = re.compile(r"(?:\[pid +)?\d{1,7}[ \]<]", re.ASCII)

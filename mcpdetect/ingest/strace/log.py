@@ -13,7 +13,7 @@ from mcpdetect.ingest.strace.account import Account
 from mcpdetect.ingest.strace.calls import needed_calls, pattern_of
 from mcpdetect.ingest.strace.core import UNFINISHED, Core
 from mcpdetect.ingest.strace.header import HEADER, Timekeeper, fast_header
-from mcpdetect.ingest.strace.lines import LineFeeder
+from mcpdetect.ingest.strace.lines import LineFeeder, unprefixed_pid
 from mcpdetect.ingest.strace.reader import Blocks
 from mcpdetect.ingest.strace.watch import describe
 from mcpdetect.model.event import Event
@@ -68,6 +68,7 @@ class StraceLog:
                 hint="give the file written by strace -o, or convert it",
             )
         self._header = fast_header(head)
+        self._alone = unprefixed_pid(head)
         self._observation = Observation("syscalls", self._name, "strace")
 
     @property
@@ -86,6 +87,7 @@ class StraceLog:
         with open_evidence(self._path, self._name) as stream:
             blocks = Blocks(stream)
             feeder = LineFeeder(core, times, blocks, needed_calls(kinds))
+            core.world.alone = self._alone
             fast: _Fast | None = None
             first = True
             while (block := blocks.next()) is not None:

@@ -55,7 +55,7 @@ def on_read(call: Call, recorder: Recorder) -> None:
         data, cut = b"", False
     else:
         data = data[:size]
-        cut = cut or len(data) < size
+        cut = len(data) < size
     if cut:
         recorder.cut("file.read", call.where)
     path = handle.path if handle else None
@@ -95,7 +95,7 @@ def on_write(call: Call, recorder: Recorder) -> None:
     data, cut, tried = _content(call)
     if call.result is not None:
         data = data[: call.result]
-    cut = cut or (call.result is not None and len(data) < call.result)
+        cut = len(data) < call.result
     if cut:
         recorder.cut("file.change", call.where)
     recorder.emit(
@@ -151,10 +151,12 @@ def _sent(
         size = call.result
     if size is not None:
         data = data[:size]
+        cut = len(data) < size
+    if socket is not None and socket.transport is None and named is not None and named.port and not fastopen:
+        # Only a datagram takes an address with every message.
+        socket.transport = "udp" if named.address is not None else None
     remote = _far_end(call, recorder, handle, named)
     transport = socket.transport if socket else None
-    if size is not None and len(data) < size:
-        cut = True
     if cut and transport != "netlink":
         recorder.cut("socket.send", call.where)
     if socket is not None and fastopen and named is not None and (call.ok or call.error == "EINPROGRESS"):
@@ -207,7 +209,7 @@ def _received(
         data, cut = b"", False
     else:
         data = data[:size]
-        cut = cut or len(data) < size
+        cut = len(data) < size
     transport = socket.transport if socket else None
     if cut and transport != "netlink":
         recorder.cut("socket.receive", call.where)
@@ -243,8 +245,6 @@ def on_send(call: Call, recorder: Recorder) -> None:
     named = _named(call.argument(4))
     fd, handle = socket_of(call, recorder, named.family if named else "")
     data, cut, tried = _content(call) if recorder.reads_sends else (b"", False, None)
-    if call.argument(1).startswith(("[", "{")):
-        cut = True  # decoded netlink, not bytes
     fast = "MSG_FASTOPEN" in call.argument(3) or "0x20000000" in call.argument(3)
     _sent(call, recorder, fd, handle, data, cut, tried, named, fastopen=fast)
 

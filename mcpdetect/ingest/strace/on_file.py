@@ -17,6 +17,9 @@ _BITS = ((0x1, "O_WRONLY"), (0x2, "O_RDWR"), (0x40, "O_CREAT"), (0x200, "O_TRUNC
          (0x10000, "O_DIRECTORY"), (0x20000, "O_NOFOLLOW"), (0x80000, "O_CLOEXEC"), (0x200000, "O_PATH"))  # fmt: skip
 
 
+_NO_NULL = frozenset({"stat", "lstat", "open", "openat", "access", "readlink", "unlink", "rename", "mkdir", "rmdir"})
+
+
 def resolve(call: Call, recorder: Recorder, path: int, at: int | None) -> tuple[str | None, bool, str | None]:
     """Return the absolute path of a path argument, whether it is certain, and the argument as written.
 
@@ -28,6 +31,11 @@ def resolve(call: Call, recorder: Recorder, path: int, at: int | None) -> tuple[
     """
     written = string_in(call.argument(path))
     if written is None:
+        if call.ok and call.argument(path) == "NULL" and call.name in _NO_NULL:
+            # stat(NULL, NULL) = 14: the number belongs to the table of another ABI
+            recorder.loss(
+                "inconsistent-decoding", "calls with impossible arguments: strace misread their numbers", call
+            )
         return None, False, None
     thread = call.thread
     base = thread.directory.cwd if at is None else recorder.base_of(thread, call.argument(at))
@@ -131,7 +139,7 @@ _PROBES: dict[str, tuple[str, int, int | None]] = {
 
 def on_probe(call: Call, recorder: Recorder) -> None:
     """stat, access, readlink, xattr reads and directory listings."""
-    if not recorder.wants("file.probe"):
+    if not recorder.wants("file.probe") and call.argument(0) != "NULL":
         return
     thread = call.thread
     if call.name in {"getdents", "getdents64"}:
@@ -141,6 +149,8 @@ def on_probe(call: Call, recorder: Recorder) -> None:
     else:
         operation, index, at = _PROBES[call.name]
         path, certain, written = resolve(call, recorder, index, at)
+    if not recorder.wants("file.probe"):
+        return
     recorder.emit(
         FileProbe(
             call.where,

@@ -51,6 +51,10 @@ _OUTCOMES: dict[str, Outcome] = {
 }
 
 
+# connect answers these only where it has to wait for the other side
+_STREAM_ERRORS = frozenset({"EINPROGRESS", "EALREADY", "ECONNREFUSED", "ECONNRESET", "ETIMEDOUT", "EISCONN"})
+
+
 def transport_of(family: str, kind: str, protocol: str) -> Transport | None:
     """Return how data on a socket travels, by its family, type (``stream``) and protocol (``IPPROTO_TCP``)."""
     if family in {"inet", "inet6"}:
@@ -194,18 +198,21 @@ def on_connect(call: Call, recorder: Recorder) -> None:
     fd, handle = socket_of(call, recorder, family if family != "unspec" else "")
     socket = handle.socket if handle else None
     if socket is not None and address is not None:
+        if socket.transport is None and family in {"inet", "inet6"} and call.error in _STREAM_ERRORS:
+            socket.transport = "tcp"
         pending = call.error in {"EINPROGRESS", "EINTR", "ERESTARTSYS", "EALREADY"}
         if (call.ok or pending) and family == "unspec":
             socket.peer = Peer()
             socket.pending = False
         elif call.ok or pending:
-            socket.peer = Peer(family, address.address, address.port, address.path, "connect")
+            port = address.port if family != "vsock" else None
+            socket.peer = Peer(family, address.address, port, address.path, "connect")
             socket.pending = pending
             socket.sent = False
             socket.greeting = socket.inbox = socket.outbox = b""
-    if address is None and call.returned and call.error not in {"EFAULT", "EINVAL", "EBADF", "ENOTSOCK"}:
-        recorder.loss("unfinished" if call.error is None and not call.ok else "undecoded-address",
-                      "a connect whose destination the log does not show", call, ("socket.connect",))  # fmt: skip
+    hidden = address is None or (address.cut and address.address is None and address.path is None)
+    if hidden and call.error not in {"EFAULT", "EINVAL", "EBADF", "ENOTSOCK"}:
+        recorder.loss("name-hidden", "a connect whose destination the log does not show", call, ("socket.connect",))
     if not recorder.wants("socket.connect"):
         return
     transport = socket.transport if socket else None

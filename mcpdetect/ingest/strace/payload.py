@@ -85,7 +85,9 @@ def _dns_message(call: Call, recorder: Recorder, socket: Socket, remote: Peer, d
     except DnsFormatError:
         if cut:
             # Cut before its question: a lookup with an unknown name.
-            message = DnsMessage(0, call.name.startswith("r"), "", False, [(None, None, "")], [])
+            message = DnsMessage(
+                int.from_bytes(data[:2], "big"), call.name.startswith("r"), "", False, [(None, None, "")], []
+            )
         else:
             recorder.loss("not-dns", "bytes to a DNS port that are no DNS message", call, note=True)
             return

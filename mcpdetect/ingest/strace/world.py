@@ -14,11 +14,15 @@ class World:
 
     Attributes:
         threads: the living, by tid as written.
+        alone: tid of the process whose lines have no pid, ``""`` while unknown.
+        announced: tids that strace said it attached to, and that have no line yet.
         guessed: children whose parent had to be guessed among several and was guessed wrong.
     """
 
     def __init__(self) -> None:
         self.threads: dict[str, Thread] = {}
+        self.alone = ""
+        self.announced: set[str] = set()
         self.guessed = 0
         self._used: dict[str, int] = {}
         self._births: list[Birth] = []
@@ -35,6 +39,14 @@ class World:
         thread = self._stranger(tid) if birth is None else self._born(tid, birth)
         thread.first = line
         return thread
+
+    def announce(self, tid: str, line: int) -> None:
+        """Note ``strace: Process TID attached``: it is traced, whether or not it ever shows a line."""
+        thread = self.threads.get(tid)
+        if thread is not None:
+            thread.first = thread.first or line
+        elif len(self.announced) < 100_000:
+            self.announced.add(tid)
 
     def begin_birth(self, parent: Thread, flags: frozenset[str], line: int) -> Birth:
         """Note a clone that has begun; its child may show lines before it returns."""
@@ -107,6 +119,7 @@ class World:
         self.threads[tid] = thread
         if thread.process.id is None:
             thread.process.id = self.identity(tid)
+        self.alone = tid
 
     def _stranger(self, tid: str) -> Thread:
         process = Process(self.identity(tid) if tid else None)
@@ -152,4 +165,7 @@ class World:
         thread.table.users += 1
         thread.process.threads[thread.tid] = thread
         self.threads[thread.tid] = thread
+        if thread.tid in self.announced:
+            self.announced.discard(thread.tid)
+            thread.first = 1
         return thread
