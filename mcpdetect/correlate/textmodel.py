@@ -40,6 +40,7 @@ _SPACED = re.compile(r"(?<![^\W_])[^\W\d_](?:[ .*·-][^\W\d_](?![^\W_])){3,}+")
 _SPACED_SHORT = re.compile(r"(?<![^\W_])[^\W\d_](?:[ .*·-][^\W\d_](?![^\W_]))++")
 # a letter before and behind one invisible character or several
 _LATIN = re.compile(f"[a-zA-Z]{_INVISIBLE.pattern}++[a-zA-Z]")
+_EXPANSION = 4
 # <!-- an order in a comment of the Markdown -->
 _COMMENT = re.compile(r"<!--|-->")
 
@@ -141,6 +142,8 @@ def _character(character: str) -> tuple[str, str]:
         for part in unicodedata.normalize("NFKD", character)
         if unicodedata.category(part) != "Mn"
     )
+    if len(plain) > _EXPANSION:  # U+FDFA stands for 18 letters
+        plain = character
     wide = "\uff01" <= character <= "\uff5e" or "\U0001d400" <= character <= "\U0001d7ff"
     return plain, "look-alikes" if wide else ""
 

@@ -3,68 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, Literal
+from typing import Literal
 
-from mcpdetect.correlate.textmodel import fold
 from mcpdetect.correlate.textmodel_tokens import Sentence, Token
-from mcpdetect.data.loader import Shape, load_yaml
+from mcpdetect.correlate.textmodel_words import Group, Vocabulary
+from mcpdetect.model.addresses import is_remote
 
-__all__ = ["SHAPE", "Roles", "Sink", "Span", "Verb", "Vocabulary", "roles", "vocabulary"]
-
-_BENIGN: Shape = [None]
-SHAPE: Shape = {
-    "verbs": {
-        "transfer": {"order": None, "told": None, "done": None, "benign": _BENIGN},
-        "carry": {"order": None, "told": None, "done": None, "benign": _BENIGN},
-        "request": {"phrases": [None], "benign": _BENIGN},
-        "read": None,
-    },
-    "objects": {
-        "credential": {"phrases": [None], "not_before": None, "not_after": None, "benign": _BENIGN},
-        "context": {
-            "phrases": [None],
-            "all": [None],
-            "ordinary": [None],
-            "totality": None,
-            "not_before": None,
-            "benign": _BENIGN,
-        },
-        "traffic": {"phrases": [None], "verbs": None, "benign": _BENIGN},
-        "files": {"names": None, "benign": _BENIGN},
-    },
-    "sinks": {
-        "foreign": {"phrases": [None], "own": None, "benign": _BENIGN},
-        "reference": None,
-        "towards": None,
-        "tlds": None,
-        "parameter": {"before": None, "filled": None, "nouns": None, "benign": _BENIGN},
-    },
-    "secrecy": {"strong": [None], "mention": [None], "weak": None, "benign": _BENIGN},
-    "grammar": {
-        "leads": None,
-        "need_to": None,
-        "obliged": None,
-        "negation": None,
-        "unless": None,
-        "anaphora": None,
-        "pronouns": None,
-        "own_service": None,
-        "use": None,
-        "others": None,
-    },
-}
-"""The keys of ``exfil.yaml``."""
+__all__ = ["Roles", "Sink", "Span", "Verb", "roles"]
 
 ObjectClass = Literal["credential", "file", "context", "traffic"]
 Mood = Literal["order", "told"]
-Group = Literal["transfer", "carry", "read", "request"]
 
 _NEGATED_WITHIN = 4
 _USE_WITHIN = 8
 _OWN_WITHIN = 4
 _ADDRESS_WITHIN = 6
-_LOOPBACK = ("localhost", "127.", "0.0.0.0", "[::1]", "host.docker.internal")  # noqa: S104
+_PARTS = 8  # of one identifier
 
 
 @dataclass(slots=True)
@@ -124,120 +78,39 @@ class Roles:
     named: Span | None = None
 
 
-class Vocabulary:
-    """The words of ``exfil.yaml``, folded and ready to look up.
-
-    Args:
-        data: the file's content.
-    """
-
-    def __init__(self, data: dict[str, Any]) -> None:
-        self.verbs: dict[str, tuple[Group, Literal["order", "told", "done"]]] = {}
-        forms: tuple[Literal["order", "told", "done"], ...] = ("done", "told", "order")
-        for word in _words(data["verbs"]["read"]):
-            self.verbs[word] = ("read", "order")
-        groups: tuple[Literal["carry", "transfer"], ...] = ("carry", "transfer")
-        for group in groups:
-            for form in forms:
-                for word in _words(data["verbs"][group][form]):
-                    self.verbs[word] = (group, form)
-        self.request = _Phrases(data["verbs"]["request"]["phrases"])
-        objects, sinks, grammar = data["objects"], data["sinks"], data["grammar"]
-        self.credential = _Phrases(objects["credential"]["phrases"])
-        self.not_before = _words(objects["credential"]["not_before"])
-        self.not_after = _words(objects["credential"]["not_after"])
-        self.context = _Phrases(objects["context"]["phrases"])
-        self.context_all = _Phrases(objects["context"]["all"])
-        self.ordinary = _Phrases(objects["context"]["ordinary"])
-        self.totality = _words(objects["context"]["totality"])
-        self.context_not_before = _words(objects["context"]["not_before"])
-        self.traffic = _Phrases(objects["traffic"]["phrases"])
-        self.traffic_verbs = _words(objects["traffic"]["verbs"])
-        self.files = _raw(objects["files"]["names"])
-        self.foreign = _Phrases(sinks["foreign"]["phrases"])
-        self.own = _words(sinks["foreign"]["own"])
-        self.reference = _words(sinks["reference"])
-        self.towards = _words(sinks["towards"])
-        self.tlds = _words(sinks["tlds"])
-        self.parameter_before = _words(sinks["parameter"]["before"])
-        self.parameter_filled = _words(sinks["parameter"]["filled"])
-        self.parameter_nouns = _words(sinks["parameter"]["nouns"])
-        self.secrecy_strong = _Phrases(data["secrecy"]["strong"])
-        self.secrecy_mention = _Phrases(data["secrecy"]["mention"])
-        self.secrecy_weak = _words(data["secrecy"]["weak"])
-        self.leads = _words(grammar["leads"])
-        self.need_to = _words(grammar["need_to"])
-        self.use = _words(grammar["use"])
-        self.obliged = _words(grammar["obliged"])
-        self.negation = _words(grammar["negation"])
-        self.unless = _words(grammar["unless"])
-        self.anaphora = _words(grammar["anaphora"])
-        self.pronouns = _words(grammar["pronouns"])
-        self.own_service = _words(grammar["own_service"])
-        self.others = _words(grammar["others"])
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(fold(text).text.split())
-
-
-def _raw(text: str) -> frozenset[str]:
-    return frozenset(text.lower().split())
-
-
-class _Phrases:
-    """Phrases by their first word, longest first; a plural ``s`` at the end is understood."""
-
-    def __init__(self, phrases: list[str]) -> None:
-        self._by_first: dict[str, list[tuple[str, ...]]] = {}
-        for phrase in phrases:
-            words = tuple(fold(phrase).text.split())
-            for last in dict.fromkeys((words[-1], f"{words[-1]}s")):
-                whole = (*words[:-1], last)
-                self._by_first.setdefault(whole[0], []).append(whole)
-        for known in self._by_first.values():
-            known.sort(key=len, reverse=True)
-
-    def at(self, tokens: list[Token], at: int) -> int:
-        """Return how many tokens from ``at`` make a phrase, 0 for none."""
-        for phrase in self._by_first.get(tokens[at].text, ()):
-            if all(
-                at + n < len(tokens) and tokens[at + n].text == word and tokens[at + n].kind == "word"
-                for n, word in enumerate(phrase)
-            ):
-                return len(phrase)
-        return 0
-
-
-@lru_cache(maxsize=1)
-def vocabulary() -> Vocabulary:
-    """Return the vocabulary shipped with the library."""
-    return Vocabulary(load_yaml("exfil.yaml", SHAPE))
-
-
 def roles(sentence: Sentence, words: Vocabulary) -> Roles:
     """Return the roles of a sentence's words; the work is bounded by a constant for each token."""
     tokens = sentence.tokens
     found = Roles(sentence, [], [], [], "", False)
     for at, token in enumerate(tokens):
-        verb = _verb(tokens, at, words)
-        if verb is not None:
-            found.verbs.append(verb)
-        span = _object(tokens, at, words)
-        if span is not None and not (found.objects and found.objects[-1].end > at):
-            found.objects.append(span)
-            found.named = found.named if span.ordinary else span
-        sink = _sink(tokens, at, words)
-        if sink is not None:
-            found.sinks.append(sink)
-        if words.secrecy_strong.at(tokens, at):
-            found.secrecy = "strong"
-        elif found.secrecy != "strong" and words.secrecy_mention.at(tokens, at):
-            found.secrecy = "mention"
-        elif not found.secrecy and token.text in words.secrecy_weak:
-            found.secrecy = "weak"
-        found.own_service = found.own_service or token.text in words.own_service
+        if token.kind != "word" or token.text in words.known:
+            _known(tokens, at, words, found)
+        if token.quoted or (at and tokens[at - 1].text in words.parameter_nouns) or _noun_follows(tokens, at, words):
+            sink = _parameter(tokens, at, words)
+            if sink is not None:
+                found.sinks.append(sink)
     return found
+
+
+def _known(tokens: list[Token], at: int, words: Vocabulary, found: Roles) -> None:
+    """Note the roles of one address, path or word of the vocabulary."""
+    verb = _verb(tokens, at, words)
+    if verb is not None:
+        found.verbs.append(verb)
+    span = _object(tokens, at, words)
+    if span is not None and not (found.objects and found.objects[-1].end > at):
+        found.objects.append(span)
+        found.named = found.named if span.ordinary else span
+    sink = _sink(tokens, at, words)
+    if sink is not None:
+        found.sinks.append(sink)
+    if words.secrecy_strong.at(tokens, at):
+        found.secrecy = "strong"
+    elif found.secrecy != "strong" and words.secrecy_mention.at(tokens, at):
+        found.secrecy = "mention"
+    elif not found.secrecy and tokens[at].text in words.secrecy_weak:
+        found.secrecy = "weak"
+    found.own_service = found.own_service or tokens[at].text in words.own_service
 
 
 def _verb(tokens: list[Token], at: int, words: Vocabulary) -> Verb | None:
@@ -325,8 +198,7 @@ def _sink(tokens: list[Token], at: int, words: Vocabulary) -> Sink | None:
     if token.kind in ("url", "email", "host"):
         if token.kind == "host" and not _named_host(token.text, words):
             return None
-        place = token.text.partition("://")[2] or token.text
-        if place.startswith(_LOOPBACK):
+        if not _leads_away(token.text):
             return None
         for n in range(len(before) - 1, -1, -1):
             if before[n].text in words.reference:
@@ -344,7 +216,21 @@ def _sink(tokens: list[Token], at: int, words: Vocabulary) -> Sink | None:
             if item.text in words.towards:
                 break
         return Sink(at, at + length, "words", " ".join(item.text for item in tokens[at : at + length]))
-    return _parameter(tokens, at, words)
+    return None
+
+
+def _leads_away(text: str) -> bool:
+    """Return whether the host of ``https://user@host:80/path`` is another machine; ``localhost.c.example`` is."""
+    host = text.partition("://")[2] or text
+    host = host.replace("\\", "/").partition("/")[0].partition("?")[0].partition("#")[0].rpartition("@")[2]
+    host = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
+    host = host.rstrip(".")
+    if host == "localhost" or host.endswith((".localhost", "docker.internal")):
+        return False
+    try:
+        return is_remote(host)
+    except ValueError:
+        return True
 
 
 def _named_host(text: str, words: Vocabulary) -> bool:
@@ -361,11 +247,22 @@ def _parameter(tokens: list[Token], at: int, words: Vocabulary) -> Sink | None:
     prior = [item.text for item in tokens[max(0, at - 3) : at]]
     if not any(item in words.parameter_before or item in words.parameter_filled for item in prior):
         return None
-    last = at
-    while last + 1 < len(tokens) and tokens[last + 1].part and tokens[last + 1].start == tokens[last].end + 1:
-        last += 1
-    noun_after = last + 1 < len(tokens) and tokens[last + 1].text in words.parameter_nouns
+    last = _last_part(tokens, at)
     noun_before = bool(prior) and prior[-1] in words.parameter_nouns
-    if token.quoted or noun_after or noun_before:
+    if token.quoted or noun_before or (last + 1 < len(tokens) and tokens[last + 1].text in words.parameter_nouns):
         return Sink(at, last + 1, "parameter", token.whole)
     return None
+
+
+def _noun_follows(tokens: list[Token], at: int, words: Vocabulary) -> bool:
+    last = _last_part(tokens, at)
+    return last + 1 < len(tokens) and tokens[last + 1].text in words.parameter_nouns
+
+
+def _last_part(tokens: list[Token], at: int) -> int:
+    """Return the last token of the identifier that token ``at`` is in."""
+    last = at
+    if tokens[at].part:
+        while last + 1 < min(len(tokens), at + _PARTS) and tokens[last + 1].part and not tokens[last + 1].lead:
+            last += 1
+    return last

@@ -23,7 +23,7 @@ Kind = Literal["word", "url", "email", "host", "path", "stop"]
 _TOKEN = re.compile(
     r"""
       (?P<url>(?:https?|wss?|ftps?|s3|gs)://[^\s<>"'`\u201c\u201d\u2019]++)      # https://c.example/collect
-    | (?P<email>[a-z0-9._%+-]{1,64}+@(?:[a-z0-9-]{1,63}+\.){1,8}+[a-z]{2,24}+)   # drop@c.example
+    | (?P<email>[a-z0-9._%+-]{1,64}+@(?:[a-z0-9-]{1,63}+\.){1,8}[a-z]{2,24}+)   # drop@c.example
     | (?P<abbreviation>(?<!\w)(?:e\.g|i\.e|etc|vs|incl)\.(?!\s*+$))              # e.g. a host
     | (?P<path>(?:~|\.\.?|\$\{?home\}?)?+(?:/[\w.@%+*-]++)++/?+                  # ~/.ssh/id_rsa
         | (?<![\w.])\.[a-z][\w.-]{0,63}+(?<![.-]))                               # .env
@@ -34,7 +34,7 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE,
 )
-_CAMEL = re.compile(r"[A-Z]++(?![a-z])|[A-Z]?[a-z]++|[^\W\d_a-zA-Z]++")
+_CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]++|[^\W\d_a-zA-Z]++")
 _PART = re.compile(r"[^\W\d_]++")
 _QUOTES = "\"'`\u2018\u2019\u201c\u201d\u00ab\u00bb"
 _CLOSING = "\"'`\u2019\u201d\u00bb"
@@ -129,6 +129,9 @@ def _words(text: str, cased: str, start: int, end: int, lead: str) -> Iterator[T
     owned = False
     if whole.endswith(("'s", "\u2019s")):
         owned, whole, end = True, whole[:-2], end - 2
+    if whole.isalpha() and _one_case(cased[start:end]):
+        yield Token(whole, start, end, "word", whole, False, quoted, owned, lead)
+        return
     pieces = [
         (part.start() + start, part.end() + start)
         for match in _PART.finditer(cased[start:end])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -9,8 +10,9 @@ from typing import TypeVar
 
 from mcpdetect.contract import AnyOf, Context, Detector, Need, Spec
 from mcpdetect.correlate.textmodel import Folded, fold
-from mcpdetect.correlate.textmodel_roles import Roles, Sink, Span, Verb, Vocabulary, roles, vocabulary
+from mcpdetect.correlate.textmodel_roles import Roles, Sink, Span, Verb, roles
 from mcpdetect.correlate.textmodel_tokens import sentences
+from mcpdetect.correlate.textmodel_words import Vocabulary, vocabulary
 from mcpdetect.model.event import Event
 from mcpdetect.model.mcp import McpText, McpTool
 from mcpdetect.model.result import Finding
@@ -20,6 +22,7 @@ __all__ = ["McpExfilInstruction"]
 
 T = TypeVar("T", Span, Sink)
 
+_WORD = re.compile(r"[^\W\d_]++")
 _QUOTE = 400
 _SHORTEST = 12  # characters; no order names a verb, a secret and a place in less
 _BACK, _AHEAD, _FAR = 20, 25, 45  # tokens
@@ -117,6 +120,8 @@ def judge(text: str, words: Vocabulary) -> Iterator[tuple[_Hit, Folded, Level]]:
     if len(text) < _SHORTEST:
         return
     folded = fold(text)
+    if words.sending.isdisjoint(_WORD.findall(folded.text)):  # no verb, no order
+        return
     said: dict[str, tuple[_Hit, Level]] = {}
     before: Roles | None = None
     named: Roles | None = None

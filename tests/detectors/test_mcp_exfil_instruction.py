@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from mcpdetect.contract import Context, finding_key
 from mcpdetect.correlate import textmodel_roles
-from mcpdetect.correlate.textmodel_roles import SHAPE
 from mcpdetect.correlate.textmodel_tokens import SENTENCE, Sentence
+from mcpdetect.correlate.textmodel_words import SHAPE, Vocabulary
 from mcpdetect.data.loader import load_yaml
 from mcpdetect.detectors import mcp_exfil_instruction
 from mcpdetect.detectors.mcp_exfil_instruction import McpExfilInstruction
@@ -186,7 +186,7 @@ def test_the_work_grows_with_the_text_and_no_faster(unit: str, monkeypatch: pyte
     looked = 0
     honest = textmodel_roles.roles
 
-    def counted(sentence: Sentence, words: textmodel_roles.Vocabulary) -> textmodel_roles.Roles:
+    def counted(sentence: Sentence, words: Vocabulary) -> textmodel_roles.Roles:
         nonlocal looked
         looked += len(sentence.tokens)
         assert len(sentence.tokens) <= SENTENCE
