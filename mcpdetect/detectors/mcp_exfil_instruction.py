@@ -1,4 +1,4 @@
-"""Texts that tell the agent to carry secrets, or what it knows, to somebody else."""
+"""mcp.exfil-instruction: texts that tell the agent to carry secrets, or what it knows, to somebody else."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class _Hit:
 
 
 class McpExfilInstruction(Detector):
-    """No listed text tells the agent to carry secrets or conversation to a foreign place."""
+    """A listed text that tells the agent to carry secrets or its conversation to a foreign place."""
 
     spec = Spec(
         id="mcp.exfil-instruction",
@@ -84,17 +84,19 @@ class McpExfilInstruction(Detector):
                     yield self._found(event, text, hit, folded, level)
 
     def _found(self, event: McpTool, text: McpText, hit: _Hit, folded: Folded, level: Level) -> Finding:
-        quote = folded.quote(hit.first.sentence.start, hit.last.sentence.end)
+        start, end = hit.first.sentence.start, hit.last.sentence.end
+        end += folded.text[end : end + 1] in ("'", '"', "`")
+        quote = folded.quote(start, end)
         quote = quote if len(quote) <= _QUOTE else quote[: _QUOTE - 1] + "…"
         sink = hit.sink.name if hit.sink is not None else None
         meaning = _MEANING[hit.rule].format(what=_WHAT[hit.what], sink=sink)
         subject = "the server's instructions" if event.part == "instructions" else f"the {event.part} {event.name!r}"
         hidden = f" The text was disguised ({', '.join(folded.disguises)})." if folded.disguises else ""
-        reads = folded.text[hit.first.sentence.start : hit.last.sentence.end][:_QUOTE]
+        reads = folded.text[start:end][:_QUOTE]
         return self.finding(
             event,
             title=f"{subject} {meaning}",
-            reason=f"At {text.pointer or '/'} it says: {quote!r}. An agent follows such words as if the user had said "
+            reason=f"At {text.pointer or '/'} it says “{quote}”. An agent follows such words as if the user had said "
             f"them; an honest tool has no use for data that it did not ask for by its own purpose.{hidden}",
             identity=f"{event.part}\0{event.name}\0{text.pointer}\0{hit.rule}",
             level=level,
