@@ -17,7 +17,7 @@ from types import TracebackType
 from controls.recorder.background import Background, await_line, wait_until
 from controls.recorder.denial import DENIALS, counters, deny
 from controls.recorder.errors import RecorderError
-from controls.recorder.internet import DNS_MODES, DNS_PORT, SINK_PORT
+from controls.recorder.internet import DNS_MODES, DNS_PORT, FOREIGN_DNS_PORT, SINK_PORT
 from controls.recorder.tools import environment, run
 
 __all__ = ["CLOSED_PORT", "GATEWAY4", "GATEWAY6", "SERVER4", "SERVER6", "Cell"]
@@ -33,6 +33,7 @@ _SINKS = f"""table inet sinks {{
     iifname "wire" fib daddr type {{ multicast, broadcast }} accept
     iifname "wire" ip daddr {GATEWAY4} meta l4proto {{ tcp, udp }} th dport 53 accept
     iifname "wire" ip6 daddr {GATEWAY6} meta l4proto {{ tcp, udp }} th dport 53 accept
+    iifname "wire" udp dport 53 redirect to :{FOREIGN_DNS_PORT}
     iifname "wire" meta l4proto {{ tcp, udp }} th dport != {CLOSED_PORT} redirect to :{SINK_PORT}
   }}
 }}

@@ -13,10 +13,12 @@ import struct
 import sys
 from typing import cast
 
-__all__ = ["DNS_MODES", "DNS_PORT", "SINK_PORT", "address4", "address6"]
+__all__ = ["DNS_MODES", "DNS_PORT", "FOREIGN_DNS_PORT", "SINK_PORT", "address4", "address6"]
 
 DNS_PORT = 5300
 """Where the upstream name server listens on loopback; dnsmasq asks it."""
+FOREIGN_DNS_PORT = 5301
+"""Where questions to any other name server than the configured one arrive."""
 SINK_PORT = 7007
 """Where redirected TCP and UDP arrive."""
 DNS_MODES = ("answer", "ipv4", "nxdomain", "servfail", "refused", "silent")

@@ -22,10 +22,21 @@ def udp() -> None:
         sock.recv(64)
 
 
+def dns() -> None:
+    # One question for api.example.com, type A, put to a name server of the program's own choice (RFC 1035 section 4).
+    question = b"\x12\x34\1\0\0\1\0\0\0\0\0\0" + b"\3api\7example\3com\0" + b"\0\1\0\1"
+    with socket.socket(family, socket.SOCK_DGRAM) as sock:
+        sock.settimeout(5)
+        sock.sendto(question, (address, port))
+        sock.recv(512)
+
+
 if how == "tcp":
     tcp()
 elif how == "udp":
     udp()
+elif how == "dns":
+    dns()
 elif how == "child":
     child = os.fork()
     if child == 0:
