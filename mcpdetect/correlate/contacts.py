@@ -19,6 +19,7 @@ from mcpdetect.model.net import (
     NetFlow,
     NetPacket,
     SocketConnect,
+    SocketOpen,
     SocketReceive,
     SocketSend,
     SocketState,
@@ -59,9 +60,19 @@ _NO_ATTEMPT = frozenset({"EFAULT", "EBADF", "ENOTSOCK", "EISCONN", "EPROTOTYPE",
 
 
 class Contacts(Fact):
-    """All destinations outside this machine that the run tried or reached."""
+    """All destinations outside this machine that the run tried or reached.
+
+    Attributes:
+        proxied: requests through HTTP proxies.
+        unknown_destination: connects and sends whose destination is not in the evidence.
+        refused_sockets: IP sockets that could not even be made, for want of permission.
+        raw_socket: first raw or packet socket: what goes through it names no destination in a call.
+        overflow: destinations and proxied requests that found no room.
+        udp_denied: a datagram send met EPERM.
+    """
 
     kinds: ClassVar[tuple[str, ...]] = (
+        "socket.open",
         "socket.connect",
         "socket.state",
         "socket.send",
@@ -82,6 +93,8 @@ class Contacts(Fact):
         self._local: set[str] = set()
         self.proxied: list[Proxied] = []
         self.unknown_destination: list[Where] = []
+        self.refused_sockets: list[SocketOpen] = []
+        self.raw_socket: Where | None = None
         self.overflow = 0
         self.udp_denied = False
 
@@ -95,6 +108,8 @@ class Contacts(Fact):
             self._state(event)
         elif isinstance(event, SocketConnect):
             self._connect(event)
+        elif isinstance(event, SocketOpen):
+            self._open(event)
         elif isinstance(event, NetFlow):
             self._flow(event)
         elif isinstance(event, NetPacket):
@@ -107,8 +122,22 @@ class Contacts(Fact):
                 target.dropped.append(event)
 
     def targets(self) -> Iterator[Target]:
-        """Yield every destination, in the order first met."""
+        """Yield every destination, in the order first met; to be asked when every event was read."""
+        self._join_unknown()
         yield from self._targets.values()
+
+    def _join_unknown(self) -> None:
+        """Give attempts on sockets of unknown make to the one transport by which the wire knows their destination."""
+        for address, port in [(address, port) for kind, address, port in self._targets if kind == "unknown"]:
+            known = [kind for kind in ("tcp", "udp") if (kind, address, port) in self._targets]
+            if len(known) == 1:
+                lost = self._targets.pop(("unknown", address, port))
+                target = self._targets[(known[0], address, port)]
+                for attempt in (*lost.attempts, *lost.later):
+                    attempt.transport = "tcp" if known[0] == "tcp" else "udp"
+                    self._put(target, attempt)
+                target.more_attempts += lost.more_attempts
+                target.unjudged += lost.unjudged
 
     def _target(self, transport: str, address: str, port: int | None) -> Target | None:
         """Return the record of a destination outside this machine, None for one inside or when there is no room."""
@@ -125,12 +154,29 @@ class Contacts(Fact):
 
     def _keep(self, attempt: Attempt) -> None:
         target = self._target(attempt.transport or "unknown", attempt.address, attempt.port)
-        if target is None:
-            return
+        if target is not None:
+            self._put(target, attempt)
+
+    def _put(self, target: Target, attempt: Attempt) -> None:
         if len(target.attempts) < MAX_KEPT:
             target.attempts.append(attempt)
+            return
+        # What came about is only counted; what is still open, or failed, stays to be judged.
+        kept = [item for item in target.later if item.outcome != "established"]
+        target.more_attempts += len(target.later) - len(kept)
+        target.later = kept
+        if len(kept) < MAX_KEPT:
+            kept.append(attempt)
         else:
             target.more_attempts += 1
+            target.unjudged += 1
+
+    def _open(self, event: SocketOpen) -> None:
+        if event.family == "packet" or event.type == "raw":
+            if event.ok:
+                self.raw_socket = self.raw_socket or event.where
+        elif event.family in ("inet", "inet6") and event.error in ("EPERM", "EACCES"):
+            self.refused_sockets = [*self.refused_sockets, event][:MAX_KEPT]
 
     def _connect(self, event: SocketConnect) -> None:
         if event.address is None:
@@ -139,13 +185,14 @@ class Contacts(Fact):
                 self.unknown_destination.append(event.where)
             return
         live = self._live.get(event.socket or "")
-        if live is not None and live.via == "connect" and (live.address, live.port) == (event.address, event.port):
+        same = live is not None and live.via == "connect" and (live.address, live.port) == (event.address, event.port)
+        if live is not None and same and live.outcome in ("in_progress", "unknown"):
             # the second connect of a non-blocking socket reports the first one's fate (connect(2))
             self._settle(live, "EISCONN" if event.ok else event.error, event)
             return
         if event.error in _NO_ATTEMPT or not is_remote(event.address):
             return
-        if event.transport == "udp" and (event.ok or event.port != 53):
+        if event.transport == "udp" and (event.error is None or not event.port):
             return  # a datagram connect sends nothing: getaddrinfo sorts addresses with it (RFC 6724)
         outcome: Outcome = "established" if event.ok else ERRNO_OUTCOME.get(event.error or "", "unknown")
         if event.error is None and event.result is None:
@@ -272,12 +319,15 @@ class Contacts(Fact):
             attempt.where.append(event.where)
 
     def _receive(self, event: SocketReceive) -> None:
-        if not event.ok or not event.size:
-            return
         attempt = self._live.get(event.socket or "")
-        if attempt is None and event.address is not None:
-            attempt = self._datagrams.get((event.socket or str(event.process), event.address, event.port))
+        if (attempt is None or attempt.transport == "udp") and event.address is not None:
+            attempt = self._datagrams.get((event.socket or str(event.process), event.address, event.port), attempt)
         if attempt is None:
+            return
+        if event.error is not None:
+            self._late_error(attempt, event)
+            return
+        if not event.ok or not event.size:
             return
         if attempt.via == "connect" and attempt.transport != "udp":
             self._settle(attempt, "0", event)
@@ -290,6 +340,18 @@ class Contacts(Fact):
             proxied.status = int(event.data[9:12])
             proxied.where.append(event.where)
 
+    def _late_error(self, attempt: Attempt, event: SocketReceive) -> None:
+        """Apply an error that a receive brings: it is the pending error of the socket (tcp(7), udp(7))."""
+        if ERRNO_OUTCOME.get(event.error or "", "in_progress") == "in_progress" or event.error == "EINVAL":
+            return
+        if attempt.transport != "udp":
+            self._settle(attempt, event.error, event)
+        elif attempt.error is None:
+            attempt.error, attempt.outcome = event.error, ERRNO_OUTCOME[event.error or ""]
+            attempt.late = True
+            if len(attempt.where) < 8:
+                attempt.where.append(event.where)
+
     def _http(self, event: HttpRequest) -> None:
         # CONNECT exfil.test:443 HTTP/1.1          GET http://exfil.test/x HTTP/1.1
         absolute = event.target.lower().startswith(("http://", "https://"))
@@ -297,8 +359,10 @@ class Contacts(Fact):
             return
         host = event.target.split("://", 1)[-1].partition("/")[0].rpartition("@")[2].lower()
         proxied = Proxied(host, event.method, [event.where], event.process, event.t_ns, event.address)
-        if len(self.proxied) < MAX_TARGETS:
-            self.proxied.append(proxied)
+        if len(self.proxied) >= MAX_TARGETS:
+            self.overflow += 1
+            return
+        self.proxied.append(proxied)
         if event.socket is not None:
             self._proxying[event.socket] = proxied
 

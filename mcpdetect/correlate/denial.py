@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mcpdetect.contract import Fact
+from mcpdetect.correlate.clock import comparable
 from mcpdetect.correlate.contacts import Contacts
 from mcpdetect.correlate.target import Attempt, Target
 from mcpdetect.model.event import Event
@@ -49,10 +50,11 @@ class RunView:
     """What the whole run says about how the network was, needed to read a single attempt.
 
     Attributes:
-        packets: a capture watched the wire whole: what is not in it was not sent.
+        packets: a capture watched the wire whole: what is not in it was not sent, as long as the capture ran.
         udp_denied: a datagram send met EPERM, which only a filter on local output gives.
         reached4, reached6: something got past routing over IPv4, over IPv6.
         denied: the recorder declares that the network was denied.
+        window: when the capture ran, by its manifest or by its first and last packet; None where unknown.
     """
 
     packets: bool
@@ -60,6 +62,16 @@ class RunView:
     reached4: bool
     reached6: bool
     denied: bool
+    window: tuple[int | None, int | None] = (None, None)
+
+    def captured(self, t_ns: int | None) -> bool:
+        """Return whether a packet sent at ``t_ns`` would be in the capture."""
+        begin, end = self.window
+        if not self.packets or t_ns is None:
+            return False
+        early = comparable(begin, t_ns) and t_ns < (begin or 0) - _MATCH_NS
+        late = comparable(end, t_ns) and t_ns > (end or 0) + _MATCH_NS
+        return not early and not late
 
 
 class Denial(Fact):
@@ -84,9 +96,9 @@ class Denial(Fact):
         elif isinstance(event, FirewallDrop) and event.address is None and event.action != "accept":
             self.counted = [*self.counted, event][:64]
 
-    def view(self, packets_watched: bool) -> RunView:
-        """Return the run-wide signs; ``packets_watched`` comes from the observations."""
-        view = RunView(packets_watched, self._contacts.udp_denied, False, False, self.run.mode == "denied")
+    def view(self, packets_watched: bool, window: tuple[int | None, int | None] = (None, None)) -> RunView:
+        """Return the run-wide signs; what the capture watched, and when, comes from the observations."""
+        view = RunView(packets_watched, self._contacts.udp_denied, False, False, self.run.mode == "denied", window)
         for target in self._contacts.targets():
             passed = bool(target.flows) or any(
                 attempt.outcome in ("established", "in_progress", "refused", "timed_out", "unanswered")
@@ -102,19 +114,35 @@ class Denial(Fact):
         """Return a judgement for every kept attempt on a destination, flows dealt out in time order."""
         free = sorted(target.flows, key=lambda flow: flow.t_ns or 0)
         judged = []
-        for attempt in target.attempts:
+        for attempt in (*target.attempts, *target.later):
             flow = _take(free, attempt)
             judgement = self._judge(attempt, target, flow, view)
             judged.append((attempt, judgement))
         return judged
 
+    def judge_wire(self, target: Target) -> Judgement | None:
+        """Return what wire and firewall alone say about a destination that no system call names, None if nothing."""
+        for line in target.dropped:
+            if line.action in ("drop", "reject"):
+                return Judgement(True, _firewall_mode(line), f"the firewall logged it ({line.where})", [line.where])
+        judged = [_alone(flow) for flow in target.flows]
+        for wanted in (True, None):
+            found = next((item for item in judged if item is not None and item.blocked is wanted), None)
+            if found is not None:
+                return found
+        if target.dropped and not judged:
+            line = target.dropped[0]
+            why = "a firewall rule logged it without saying what became of it"
+            return Judgement(None, None, f"{why} ({line.where})", [line.where])
+        return None
+
     def _judge(self, attempt: Attempt, target: Target, flow: NetFlow | None, view: RunView) -> Judgement:
         extra = [flow.where] if flow is not None else []
+        if attempt.outcome == "established":
+            return Judgement(False, None, "it was established", extra)
         if target.dropped:
             line = target.dropped[0]
             return Judgement(True, _firewall_mode(line), f"the firewall logged it ({line.where})", [line.where])
-        if attempt.outcome == "established":
-            return Judgement(False, None, "it was established", extra)
         if attempt.transport == "udp" and attempt.error is None:
             return self._silent_datagram(attempt, flow, extra)
         if attempt.error is not None and attempt.outcome not in ("in_progress", "timed_out", "unanswered"):
@@ -133,7 +161,7 @@ class Denial(Fact):
         what = "it timed out" if timed_out else "it stayed without result until it was given up"
         if flow is not None:
             return _by_flow(attempt, flow, what, extra)
-        if view.packets and attempt.t_ns is not None:
+        if attempt.t_ns is not None and view.captured(attempt.t_ns):
             unanswered = [packet.where for packet in self._arp if _near(packet.t_ns, attempt.t_ns, 3 * _MATCH_NS)]
             if len(unanswered) > 1:
                 return Judgement(True, "link-down", f"{what}; only address requests (ARP) are on the wire", unanswered)
@@ -156,7 +184,21 @@ def _take(free: list[NetFlow], attempt: Attempt) -> NetFlow | None:
 
 
 def _near(one: int | None, other: int, within: int) -> bool:
-    return one is None or abs(one - other) <= within
+    return one is None or not comparable(one, other) or abs(one - other) <= within
+
+
+def _alone(flow: NetFlow) -> Judgement | None:
+    """Return what a flow shows by itself: only a repeated SYN without answer, and an ICMP error, tell of denial."""
+    extra = [flow.where]
+    if flow.icmp:
+        return _by_icmp(flow, extra)
+    if flow.transport != "tcp" or flow.midstream or flow.packets_in:
+        return None
+    if flow.syn >= 2:
+        return Judgement(True, "dropped-on-path", f"the SYN was sent {flow.syn} times, never answered", extra)
+    if flow.syn:
+        return Judgement(None, None, "one SYN without an answer: given up before a retransmission could tell", extra)
+    return None
 
 
 def _firewall_mode(line: FirewallDrop) -> DenialMode:
@@ -230,7 +272,7 @@ def _refused(attempt: Attempt, flow: NetFlow | None, view: RunView, extra: list[
         return _by_icmp(flow, extra)
     if flow is not None and flow.rst_in:
         return Judgement(None, "refused", "answered with RST: a closed port or a resetting filter", extra)
-    if flow is None and view.packets and attempt.transport != "udp":
+    if flow is None and view.captured(attempt.t_ns) and attempt.transport != "udp":
         return Judgement(True, "output-reject", "refused, yet no packet of it reached the captured wire", extra)
     if view.udp_denied:
         return Judgement(True, "output-reject", "refused, in a run whose datagrams met EPERM: a local filter", extra)

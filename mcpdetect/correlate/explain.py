@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from mcpdetect.contract import Fact
+from mcpdetect.correlate.clock import later
 from mcpdetect.correlate.processes import Processes
 from mcpdetect.data.habits import Habit, habits
-from mcpdetect.model.event import Event, FileOpen
+from mcpdetect.model.event import Event, FileOpen, FileProbe, ProcessStart
 from mcpdetect.model.mcp import McpMessage
 from mcpdetect.model.place import Where
 from mcpdetect.model.result import Explanation
@@ -20,6 +21,8 @@ from mcpdetect.model.vocabulary import Level
 
 __all__ = ["Call", "Explanations", "level_with"]
 
+MAX_SEARCHED = 256
+"""Most directories kept per process in which a dotenv file was looked for."""
 MAX_CALLS = 20_000
 """Most tool calls whose arguments are kept."""
 _SLACK_NS = 2_000_000_000
@@ -41,7 +44,7 @@ class Call:
 class Explanations(Fact):
     """Collects what is needed to explain findings, and explains them."""
 
-    kinds: ClassVar[tuple[str, ...]] = ("file.open", "mcp.message")
+    kinds: ClassVar[tuple[str, ...]] = ("file.open", "file.probe", "process.start", "mcp.message")
     uses: ClassVar[tuple[type[Fact], ...]] = (Processes,)
 
     def __init__(self, run: Run, *uses: Fact) -> None:
@@ -53,6 +56,7 @@ class Explanations(Fact):
         self._habits = habits()
         self._used: dict[str, set[str]] = {}
         self._paths: dict[str, tuple[str, ...]] = {}
+        self._searched: dict[str, set[str]] = {}
         self.calls: list[Call] = []
         self._open_calls: dict[int, Call] = {}
 
@@ -63,8 +67,24 @@ class Explanations(Fact):
                 used = self._libraries(event.path)
                 if used:
                     self._used.setdefault(event.process, set()).update(used)
+            self._looked(event.process, event.path)
+        elif isinstance(event, FileProbe):
+            self._looked(event.process, event.path)
+        elif isinstance(event, ProcessStart):
+            if event.how == "exec" and event.process is not None:
+                # another program begins: what the one before had loaded is gone
+                self._used.pop(event.process, None)
         elif isinstance(event, McpMessage) and event.method == "tools/call":
             self._call(event)
+
+    def _looked(self, process: str | None, path: str | None) -> None:
+        """Note the directories in which a process looked for a dotenv file."""
+        if process is not None and path is not None and "/.env" in path:
+            directory, _, name = path.rpartition("/")
+            if name.startswith(".env"):
+                searched = self._searched.setdefault(process, set())
+                if len(searched) < MAX_SEARCHED:
+                    searched.add(directory + "/")
 
     def _libraries(self, path: str) -> tuple[str, ...]:
         known = self._paths.get(path)
@@ -107,6 +127,10 @@ class Explanations(Fact):
             for habit in self._habits
             if habit.paths.fullmatch(path) and self._holds(habit, process, written)
         ]
+        found.extend(self._launcher(t_ns))
+        if self._upward(path, process):
+            text = "the file was looked for in a directory below first: an upward search, as dotenv libraries make it"
+            found.append(Explanation("dotenv-upward-search", text, "python-dotenv documentation, find_dotenv"))
         for call in self.during(t_ns):
             given = next((text for text in call.strings if _covers(text, path)), None)
             if given is not None:
@@ -122,16 +146,19 @@ class Explanations(Fact):
         return found
 
     def of_destination(
-        self, address: str, port: int | None, names: list[str], process: str | None
+        self, address: str, port: int | None, names: list[str], process: str | None, t_ns: int | None = None
     ) -> list[Explanation]:
-        """Return why a contact with an address, or with one of its names, may be ordinary."""
+        """Return why a contact with an address, or with one of its names, at ``t_ns`` may be ordinary."""
         found = [
             habit.explanation
             for habit in self._habits
             if habit.concerns_address(address, port) and self._holds(habit, process, None)
         ]
+        found.extend(self._launcher(t_ns))
         wanted = [*names, address]
         for call in self.calls:
+            if later(call.begin_ns, t_ns, _SLACK_NS):
+                continue  # what came before the call was not asked for by it
             given = next((host for host in wanted if any(_mentions(text, host) for text in call.strings)), None)
             if given is not None:
                 found.append(
@@ -157,12 +184,33 @@ class Explanations(Fact):
     def _holds(self, habit: Habit, process: str | None, written: str | None) -> bool:
         if habit.always or (habit.relative and written is not None and not written.startswith("/")):
             return True
+        program = self._processes.program(process)
+        if program is not None and habit.programs.fullmatch(program):
+            return True
+        if process is not None and habit.id in self._used.get(process, ()):
+            return True
+        same = True  # a child that did not exec runs its parent's program with all it loaded
         for item in self._processes.lineage(process):
-            if habit.id in self._used.get(item.id, ()):
+            if same and habit.id in self._used.get(item.id, ()):
                 return True
-            if any(habit.programs.fullmatch(program) for program in (item.executable, *item.history) if program):
+            same = same and not item.history
+            if habit.children and item.executable is not None and habit.programs.fullmatch(item.executable):
                 return True
-        return process is not None and habit.id in self._used.get(process, ())
+        return False
+
+    def _launcher(self, t_ns: int | None) -> list[Explanation]:
+        """Return the explanation of what happened before the audited program began."""
+        if self.run.entry is None or not later(self._processes.entered_ns, t_ns):
+            return []
+        text = f"it happened before the audited program {self.run.entry} began: the launcher's act"
+        return [Explanation("launcher", text, "the entry point that the recorder states")]
+
+    def _upward(self, path: str, process: str | None) -> bool:
+        directory, _, name = path.rpartition("/")
+        if not name.startswith(".env"):
+            return False
+        above = directory + "/"
+        return any(place != above and place.startswith(above) for place in self._searched.get(process or "", ()))
 
 
 def level_with(explanations: list[Explanation], otherwise: Level = "suspicious") -> Level:

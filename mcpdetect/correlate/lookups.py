@@ -19,6 +19,10 @@ _ERRNO_MODE: dict[str, DenialMode] = {
 """What an errno on a question's send says (cases measured per mechanism, DESIGN §6)."""
 
 
+_PATIENCE_NS = 1_000_000_000
+"""How long a question has to stay open to count as unanswered: resolvers ask again after one to five seconds."""
+
+
 def judge_lookup(lookup: Lookup, view: RunView, answers_watched: bool) -> Judgement:
     """Return whether a name was kept from resolving, and how.
 
@@ -36,6 +40,8 @@ def judge_lookup(lookup: Lookup, view: RunView, answers_watched: bool) -> Judgem
         error = failing[0]
         count = sum(lookup.errors.values())
         return Judgement(True, _ERRNO_MODE[error], f"the question met {error} when it was sent ({count} times)", [])
+    if not lookup.name:
+        return Judgement(None, None, "its answers cannot be told from others", [])
     codes = {code for answers in lookup.rcodes.values() for code in answers}
     if "SERVFAIL" in codes or "REFUSED" in codes:
         code = "REFUSED" if "REFUSED" in codes else "SERVFAIL"
@@ -71,6 +77,6 @@ def _silent(lookup: Lookup, view: RunView, answers_watched: bool) -> Judgement:
     repeated = asked > max(1, len(lookup.types))
     span = (lookup.last_ns or 0) - (lookup.t_ns or 0)
     seen = answers_watched or "packets" in lookup.asked
-    if seen and (repeated or span > 0 or view.denied):
+    if seen and (repeated or span >= _PATIENCE_NS or view.denied):
         return Judgement(True, "dropped-on-path", f"asked {asked} times, never answered", [])
     return Judgement(None, None, "asked once, no answer seen: lost, slow or blocked", [])

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from mcpdetect.contract import Fact
+from mcpdetect.correlate.clock import later
 from mcpdetect.model.addresses import canonical, is_remote
-from mcpdetect.model.event import Event, FileRead
+from mcpdetect.model.event import Event, FileChange, FileOpen, FileRead
 from mcpdetect.model.net import DnsAnswer, DnsQuery, HttpRequest, NetFlow, QuicInitial, SocketConnect, TlsClientHello
 from mcpdetect.model.place import Where
 from mcpdetect.model.trace import Run
@@ -84,8 +85,18 @@ class Lookup:
         return bool(self.answered)
 
 
-_NAME_SERVICES = frozenset({"/var/run/nscd/socket", "/run/nscd/socket", "/var/run/.nscd_socket"})
-"""Sockets of daemons that look names up for others (nscd(8)): what they were asked is in no DNS buffer of the run."""
+_NAME_SERVICES = frozenset(
+    {
+        "/var/run/nscd/socket",
+        "/run/nscd/socket",
+        "/var/run/.nscd_socket",
+        "/run/systemd/resolve/io.systemd.Resolve",
+        "/run/avahi-daemon/socket",
+        "/var/run/avahi-daemon/socket",
+    }
+)
+"""Sockets of daemons that look names up for others (nscd(8), nss-resolve(8), nss-mdns): what they were asked is in no
+DNS buffer of the run."""
 
 # nameserver 10.200.0.1
 _NAMESERVER = re.compile(rb"(?m)^[ \t]*nameserver[ \t]+([0-9A-Fa-f:.]++(?:%[\w.-]++)?)")
@@ -99,7 +110,8 @@ class Names(Fact):
     Attributes:
         lookups: by name; the key ``""`` gathers questions whose name is hidden.
         resolvers: addresses of the configured resolvers: declared, or read from resolv.conf.
-        hosts_hidden: a hosts file was read whose content is not in the evidence.
+        hosts_hidden: a hosts file was read, or opened, whose content is not in the evidence.
+        hosts_changed: the run itself wrote the hosts file: its names prove nothing.
         unreadable_answers: answers that are in the evidence but cannot be read (cut, damaged).
         asked_elsewhere: a name service daemon was asked over a unix socket.
         overflow: names that found no room.
@@ -112,7 +124,9 @@ class Names(Fact):
         "tls.client_hello",
         "quic.initial",
         "http.request",
+        "file.open",
         "file.read",
+        "file.change",
         "net.flow",
         "socket.connect",
     )
@@ -124,6 +138,9 @@ class Names(Fact):
         self.resolvers: set[str] = {canonical(address) for address in run.resolvers}
         self.overflow = 0
         self.hosts_hidden: Where | None = None
+        self.hosts_changed: Where | None = None
+        self._hosts_opened: dict[str | None, Where] = {}
+        self._pairs = 0
         self.unreadable_answers = 0
         self.asked_elsewhere: Where | None = None
         self._local: set[str] = set()
@@ -138,16 +155,24 @@ class Names(Fact):
         elif isinstance(event, FileRead):
             if event.path in ("/etc/hosts", "/etc/resolv.conf"):
                 self._system_file(event)
+        elif isinstance(event, FileOpen):
+            if event.path == "/etc/hosts" and event.fd is not None and event.access in ("read", "readwrite", "unknown"):
+                self._hosts_opened.setdefault(event.process, event.where)
+        elif isinstance(event, FileChange):
+            if event.ok and "/etc/hosts" in (event.path, event.target) and event.operation not in ("chmod", "chown"):
+                self.hosts_changed = self.hosts_changed or event.where
         elif isinstance(event, NetFlow):
             self._local.add(event.source)
         elif isinstance(event, SocketConnect):
             if event.ok and event.path in _NAME_SERVICES:
                 self.asked_elsewhere = self.asked_elsewhere or event.where
         elif isinstance(event, TlsClientHello | QuicInitial):
-            if event.sni and event.address:
+            if event.sni and event.address and _canonical_or_none(event.sni) is None:
                 self._add(event.address, event.sni.lower().rstrip("."), "sni", event)
         elif isinstance(event, HttpRequest) and event.host and event.address:
-            self._add(event.address, _bare_host(event.host), "host-header", event)
+            host = _bare_host(event.host)
+            if _canonical_or_none(host) is None:
+                self._add(event.address, host, "host-header", event)
 
     def names_of(self, address: str, t_ns: int | None, *, claimed: bool = False) -> list[Name]:
         """Return the names that explain a contact with ``address`` at ``t_ns``, in the order learnt.
@@ -163,8 +188,9 @@ class Names(Fact):
                 if claimed:
                     found.append(name)
                 continue
-            late = t_ns is not None and name.t_ns is not None and name.t_ns > t_ns + _TOLERANCE_NS
-            if not late and not self._other_holder(name):
+            if name.source == "hosts" and self.hosts_changed is not None:
+                continue
+            if not later(name.t_ns, t_ns, _TOLERANCE_NS) and not self._other_holder(name):
                 found.append(name)
         return found
 
@@ -184,19 +210,20 @@ class Names(Fact):
             address = canonical(address)
         except ValueError:
             return
-        known = self._names.setdefault(address, {})
+        known = self._names.get(address, {})
         key = (name, source)
         old = known.get(key)
         if old is not None:
             if old.client != client and client is not None and self._other_holder(old):
                 old.client, old.t_ns, old.where = client, event.t_ns, event.where
-            elif event.t_ns is not None and old.t_ns is not None and event.t_ns < old.t_ns:
+            elif later(old.t_ns, event.t_ns):
                 old.t_ns, old.where = event.t_ns, event.where
             return
-        if len(known) >= MAX_NAMES or len(self._names) > MAX_NAMES:
+        if self._pairs >= MAX_NAMES:
             self.overflow += 1
             return
-        known[key] = Name(name, source, event.t_ns, event.where, client)
+        self._pairs += 1
+        self._names.setdefault(address, known)[key] = Name(name, source, event.t_ns, event.where, client)
 
     def _lookup(self, name: str | None) -> Lookup:
         key = name or ""
@@ -231,6 +258,8 @@ class Names(Fact):
             self.unreadable_answers += 1
             return
         lookup = self._lookup(event.name)
+        if not lookup.where:
+            lookup.where.append(event.where)
         codes = lookup.rcodes.setdefault(event.seen_in, [])
         rcode = event.rcode or ("NOERROR" if event.records or event.no_data else "")
         if rcode and rcode not in codes:
@@ -252,7 +281,13 @@ class Names(Fact):
             for alias in aliases:
                 self._add(address, alias, "dns", event, event.client)
 
+    def hosts_unread(self) -> Where | None:
+        """Return where a hosts file was opened of which no read was seen at all, None when every one was read."""
+        return next(iter(self._hosts_opened.values()), None)
+
     def _system_file(self, event: FileRead) -> None:
+        if event.path == "/etc/hosts" and event.error is None:
+            self._hosts_opened.pop(event.process, None)
         if event.mapped or (event.cut and event.path == "/etc/hosts"):
             self.hosts_hidden = self.hosts_hidden or (event.where if event.path == "/etc/hosts" else None)
         if event.path == "/etc/resolv.conf":

@@ -50,6 +50,7 @@ class Processes(Fact):
         self.overflow = 0
         self.failed: list[ProcessExecFailed] = []
         self._entered = run.entry is None
+        self.entered_ns: int | None = None
 
     def on_event(self, event: Event) -> None:
         """Learn from one process event."""
@@ -79,7 +80,8 @@ class Processes(Fact):
             process.executable = event.executable or f"({event.origin or 'unknown program'})"
             process.argv = event.argv
             process.history.append(process.executable)
-            self._entered = self._entered or process.executable == self.run.entry
+            if not self._entered and process.executable == self.run.entry and event.ok:
+                self._entered, self.entered_ns = True, event.t_ns
 
     @property
     def entered(self) -> bool:

@@ -25,6 +25,7 @@ class Attempt:
         t_ns, closed_ns: when it was made, and when its socket was closed.
         sent, sends, replies: bytes that left, sends that worked, receives with data.
         waited: a wait for it timed out.
+        weak: it counts as established only because SO_ERROR was 0, which a socket still waiting says as well.
     """
 
     process: str | None
@@ -43,6 +44,7 @@ class Attempt:
     replies: int = 0
     failed_sends: int = 0
     waited: bool = False
+    weak: bool = False
     remote_source: RemoteSource | None = None
 
 
@@ -61,13 +63,21 @@ class Proxied:
 
 @dataclass(slots=True)
 class Target:
-    """One destination: transport, address and port, with everything that concerns it."""
+    """One destination: transport, address and port, with everything that concerns it.
+
+    Attributes:
+        attempts: the first attempts; ``later`` those beyond that did not come about, or not yet.
+        more_attempts: attempts that are only counted; ``unjudged`` of them may have been denied.
+        flows, packets, dropped: what the wire and the firewall show.
+    """
 
     transport: str
     address: str
     port: int | None
     attempts: list[Attempt] = field(default_factory=list)
+    later: list[Attempt] = field(default_factory=list)
     more_attempts: int = 0
+    unjudged: int = 0
     flows: list[NetFlow] = field(default_factory=list)
     more_flows: int = 0
     packets: list[NetPacket] = field(default_factory=list)
@@ -77,7 +87,7 @@ class Target:
     @property
     def tried(self) -> int:
         """How many attempts system calls show."""
-        return len(self.attempts) + self.more_attempts
+        return len(self.attempts) + len(self.later) + self.more_attempts
 
     @property
     def first_ns(self) -> int | None:

@@ -27,6 +27,7 @@ class Habit:
     programs: re.Pattern[str]
     libraries: re.Pattern[str]
     relative: bool
+    children: bool
     always: bool
     explanation: Explanation
 
@@ -45,7 +46,7 @@ def habits(source: str | Path = "habits.yaml") -> tuple[Habit, ...]:
     Raises:
         ConfigError: the file is wrong.
     """
-    when: Any = {"programs?": [None], "libraries?": [None], "relative?": None}
+    when: Any = {"programs?": [None], "libraries?": [None], "relative?": None, "children?": None}
     habit: Any = {
         "id": None,
         "paths?": [None],
@@ -69,6 +70,7 @@ def _habit(entry: dict[str, Any]) -> Habit:
         programs=compile_globs(when.get("programs") or []),
         libraries=compile_globs(when.get("libraries") or []),
         relative=bool(when.get("relative")),
+        children=bool(when.get("children")),
         always=not when,
         explanation=Explanation(entry["id"], entry["text"], entry["source"]),
     )

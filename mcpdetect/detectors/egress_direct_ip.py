@@ -6,10 +6,13 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from mcpdetect.contract import AnyOf, Detector, Need, Spec
+from mcpdetect.correlate.attribution import unattributed
+from mcpdetect.correlate.clock import later
 from mcpdetect.correlate.contacts import Contacts
 from mcpdetect.correlate.explain import Explanations, level_with
 from mcpdetect.correlate.hosts import expected
-from mcpdetect.correlate.names import Names
+from mcpdetect.correlate.intents import Intent, intents
+from mcpdetect.correlate.names import Name, Names
 from mcpdetect.correlate.processes import Processes
 from mcpdetect.correlate.target import Target
 from mcpdetect.model.addresses import endpoint, scope_of
@@ -51,7 +54,11 @@ class EgressDirectIp(Detector):
         """Judge every destination."""
         contacts = self.context.fact(Contacts)
         for target in contacts.targets():
-            if scope_of(target.address) not in _SKIPPED and not self._inbound(target):
+            scope = scope_of(target.address)
+            if scope in ("metadata", "link-local"):
+                where = endpoint(target.address, target.port)
+                self.context.limit("other-class", f"{where} was contacted; {scope} is no internet egress", hides=False)
+            elif scope not in _SKIPPED and not self._inbound(target):
                 yield from self._judge(target)
         if contacts.unknown_destination:
             self.context.limit(
@@ -61,18 +68,42 @@ class EgressDirectIp(Detector):
                 count=len(contacts.unknown_destination),
                 hides=not self.context.watched("packets", *_WIRE),
             )
+        for intent in intents(contacts, self.context.fact(Processes)):
+            if scope_of(intent.address) not in _SKIPPED:
+                yield self._intended(intent)
         if contacts.overflow:
             self.context.limit("overflow", "more destinations than can be kept", count=contacts.overflow)
+
+    def _intended(self, intent: Intent) -> Finding:
+        """State a contact with a bare address that a proxy was asked for, or a program that never started."""
+        explanations = self._explain(intent.address, intent.port, intent.process, intent.t_ns)
+        finding = self.finding(
+            intent.where,
+            title=f"{intent.what} {endpoint(intent.address, intent.port)}, an address no name explains",
+            reason=intent.why,
+            identity=f"{intent.how} {endpoint(intent.address, intent.port)}",
+            level=level_with(explanations),
+            explanations=explanations,
+            program=self.context.fact(Processes).program(intent.process),
+            address=intent.address,
+            port=intent.port,
+            outcome=intent.how,
+        )
+        finding.process, finding.t_ns = intent.process, intent.t_ns
+        return finding
 
     def _inbound(self, target: Target) -> bool:
         return bool(target.attempts) and all(attempt.via == "accept" for attempt in target.attempts)
 
     def _judge(self, target: Target) -> Iterator[Finding]:
-        if not (target.attempts or target.flows or target.packets):
+        if not _places(target):
             return
-        names = self.context.fact(Names)
-        first = target.first_ns
-        if names.names_of(target.address, first):
+        known = self._own_names(target)
+        if known:
+            if all(name.source == "hosts" for name in known) and not self.context.watched("syscalls", "file.change"):
+                where = endpoint(target.address, target.port)
+                detail = f"{where}: its only name is in a hosts file, and whether the run changed it was not watched"
+                self.context.limit("names-unknown", detail, where=known[0].where)
             return
         if target.port == 53 and self._is_resolver(target):
             return
@@ -83,19 +114,43 @@ class EgressDirectIp(Detector):
             return
         yield self._finding(target)
 
+    def _own_names(self, target: Target) -> list[Name]:
+        """Return the names that explain a contact, without those that only others asked for.
+
+        Who asked is told by the client's address where the wire shows ours; else by the calls, where they would
+        have shown the question.
+        """
+        names = self.context.fact(Names)
+        found = names.names_of(target.address, target.first_ns)
+        if target.flows or names.asked_elsewhere is not None:
+            return found
+        if not self.context.watched("syscalls", "socket.connect", "socket.send", "data:socket.send"):
+            return found
+        asked = {lookup.name for lookup in names.lookups.values() if "syscalls" in lookup.asked}
+        if asked.intersection(name.name for name in found) or not all(name.client for name in found):
+            return found
+        return [name for name in found if name.source != "dns"]
+
     def _is_resolver(self, target: Target) -> bool:
+        """Return whether this is the configured resolver, as declared, read from resolv.conf, or as good as known.
+
+        Without either, a server that was asked for names is taken for it. That hides a foreign one, so no absence
+        is claimed then, unless the one server asked is the one whose log is in the evidence.
+        """
         names = self.context.fact(Names)
         if names.resolvers:
             return target.address in names.resolvers
-        asked = any(target.address in lookup.servers for lookup in names.lookups.values())
+        lookups = [lookup for lookup in names.lookups.values() if lookup.servers]
+        asked = [lookup for lookup in lookups if target.address in lookup.servers]
         if asked:
+            logged = all("dns" in lookup.asked and lookup.servers == [target.address] for lookup in lookups)
             self.context.limit(
                 "resolver-unknown",
                 f"the configured resolver is not in the evidence; {target.address}, which was asked for names, "
                 "is taken for it",
-                hides=False,
+                hides=not logged,
             )
-        return asked
+        return bool(asked)
 
     def _doubt(self, target: Target) -> tuple[str, str] | None:
         """Return why the missing name may only be missing from the evidence, None when names were watched."""
@@ -110,10 +165,13 @@ class EgressDirectIp(Detector):
         )
         if not logged and not called:
             return "names-unknown", f"no evidence of name resolution covers this run{hint}"
-        if names.hosts_hidden is not None:
+        unread = None if context.watched("syscalls", "file.read") else names.hosts_unread()
+        if names.hosts_hidden is not None or unread is not None:
             return "names-unknown", f"a hosts file was read whose content the evidence does not show{hint}"
+        if claimed and not context.watched("syscalls", "file.read"):
+            return "names-unknown", f"a hosts file may name it, and reads of files were not watched{hint}"
         first, begun = target.first_ns, self._names_begin()
-        if not called and first is not None and begun is not None and first < begun:
+        if not called and later(begun, first):
             return "names-late", f"it was contacted before the evidence of names begins{hint}"
         if names.overflow:
             return "overflow", "more names than can be kept"
@@ -133,21 +191,9 @@ class EgressDirectIp(Detector):
         attempt = target.attempts[0] if target.attempts else None
         process = attempt.process if attempt else None
         where = endpoint(target.address, target.port)
-        explanations = context.fact(Explanations).of_destination(target.address, target.port, [], process)
-        if context.expectations is not None:
-            entry = expected(context.expectations, [target.address], target.port)
-            if entry is not None:
-                why = entry.why or f"it is listed as {entry.host}"
-                explanations.append(Explanation("documented-host", why, context.expectations.source))
-        unattributed = attempt is None and context.watched("syscalls", *_CALLS)
-        if unattributed:
-            explanations.append(
-                Explanation(
-                    "unattributed",
-                    "no traced process made this contact: something else in the sandbox's network may have",
-                    "the system call trace of this run, which is complete for sockets",
-                )
-            )
+        explanations = self._explain(target.address, target.port, process, target.first_ns)
+        if attempt is None:
+            explanations += unattributed(context.watched("syscalls", *_CALLS), context.fact(Contacts))
         reached = any(item.outcome == "established" for item in target.attempts) or target.sent
         claimed = [name.name for name in names.names_of(target.address, None, claimed=True)]
         others = names.other_holders(target.address, target.first_ns)
@@ -181,11 +227,22 @@ class EgressDirectIp(Detector):
         finding.t_ns = target.first_ns
         return finding
 
+    def _explain(self, address: str, port: int | None, process: str | None, t_ns: int | None) -> list[Explanation]:
+        context = self.context
+        explanations = context.fact(Explanations).of_destination(address, port, [], process, t_ns)
+        if context.expectations is not None:
+            entry = expected(context.expectations, [address], port)
+            if entry is not None:
+                why = entry.why or f"it is listed as {entry.host}"
+                explanations.append(Explanation("documented-host", why, context.expectations.source))
+        return explanations
+
 
 def _places(target: Target) -> list[Where]:
     places = [place for attempt in target.attempts for place in attempt.where[:2]]
     places += [flow.where for flow in target.flows]
     places += [packet.where for packet in target.packets]
+    places += [line.where for line in target.dropped]
     return list(dict.fromkeys(places))
 
 
@@ -197,4 +254,6 @@ def _outcome(target: Target) -> str:
         return target.attempts[0].outcome
     if any(flow.syn_ack or flow.packets_in for flow in target.flows):
         return "established"
+    if target.dropped and not target.flows:
+        return "denied"
     return "unanswered"

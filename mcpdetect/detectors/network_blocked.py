@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from mcpdetect.contract import AnyOf, Detector, Need, Spec
+from mcpdetect.correlate.attribution import unattributed
 from mcpdetect.correlate.contacts import Contacts
 from mcpdetect.correlate.denial import Denial, Judgement, RunView
 from mcpdetect.correlate.explain import Explanations, level_with
@@ -22,6 +23,8 @@ from mcpdetect.model.vocabulary import Level
 __all__ = ["NetworkBlocked"]
 
 _CALLS = ("socket.open", "socket.connect", "socket.state", "socket.send")
+_WORDS = ("socket.open", "socket.connect", "socket.send", "data:socket.send")
+_NOT_LET_THROUGH = (403, 407, 451)  # RFC 9110 §15.5.4, §15.5.8; RFC 7725
 
 
 class NetworkBlocked(Detector):
@@ -48,19 +51,27 @@ class NetworkBlocked(Detector):
     def finish(self) -> Iterator[Finding]:
         """Judge every attempt, every name asked for, and every request through a proxy."""
         contacts, denial = self.context.fact(Contacts), self.context.fact(Denial)
-        view = denial.view(self.context.watched("packets", "net.flow"))
+        view = denial.view(self.context.watched("packets", "net.flow"), self._window())
         for target in contacts.targets():
             if target.port == 53 and self._lookup_traffic(target):
                 continue
-            if scope_of(target.address) != "multicast":
-                yield from self._judge_target(target, denial.judge(target, view), view)
-        for lookup in self.context.fact(Names).lookups.values():
+            if scope_of(target.address) == "multicast":
+                continue
+            if target.attempts:
+                yield from self._judge_target(target, denial.judge(target, view))
+            else:
+                yield from self._judge_wire(target, denial.judge_wire(target))
+        names = self.context.fact(Names)
+        for lookup in names.lookups.values():
             yield from self._judge_lookup(lookup, view)
-        for proxied in contacts.proxied:
-            if proxied.status is not None and proxied.status in (403, 407, 451):
-                yield self._proxied(proxied)
+        yield from self._judge_proxied(contacts.proxied)
+        yield from self._no_sockets(contacts)
         if denial.counted and not any(item.attempts for item in contacts.targets()):
             yield from self._counted(denial)
+        if contacts.overflow or names.overflow:
+            self.context.limit(
+                "overflow", "more destinations or names than can be kept", count=contacts.overflow + names.overflow
+            )
         if contacts.unknown_destination:
             self.context.limit(
                 "unknown-destination",
@@ -69,14 +80,27 @@ class NetworkBlocked(Detector):
                 count=len(contacts.unknown_destination),
             )
 
+    def _window(self) -> tuple[int | None, int | None]:
+        """Return when captures of the wire ran: the span that all of them cover."""
+        own = [
+            item
+            for item in self.context.observations()
+            if item.channel == "packets" and item.watches.get("net.flow") and item.clock == "epoch"
+        ]
+        begins = [item.begin_ns for item in own if item.begin_ns is not None]
+        ends = [item.end_ns for item in own if item.end_ns is not None]
+        return max(begins, default=None), min(ends, default=None)
+
     def _lookup_traffic(self, target: Target) -> bool:
         """Return whether this is the resolver's traffic, whose fate the names tell better; bare refusals stay."""
         lookups = self.context.fact(Names).lookups.values()
         return any(target.address in lookup.servers for lookup in lookups)
 
-    def _judge_target(
-        self, target: Target, judged: list[tuple[Attempt, Judgement]], view: RunView
-    ) -> Iterator[Finding]:
+    def _judge_target(self, target: Target, judged: list[tuple[Attempt, Judgement]]) -> Iterator[Finding]:
+        if target.unjudged:
+            place = endpoint(target.address, target.port)
+            self.context.limit("overflow", f"{place}: more attempts than can be judged", count=target.unjudged)
+        judged = [item for item in judged if not self._sorted_only(target, item[0])]
         blocked = [(attempt, judgement) for attempt, judgement in judged if judgement.blocked]
         if blocked:
             yield self._finding(target, blocked, len(judged) + target.more_attempts)
@@ -92,6 +116,81 @@ class NetworkBlocked(Detector):
             elif judgement.blocked is False and attempt.error is not None:
                 place = endpoint(target.address, target.port)
                 self.context.limit("not-denied", f"{place}: {judgement.why}", hides=False, where=attempt.where[0])
+
+    def _sorted_only(self, target: Target, attempt: Attempt) -> bool:
+        """Return whether a datagram connect only sorted addresses: the process then tried the address by TCP."""
+        if attempt.transport != "udp" or attempt.via != "connect":
+            return False
+        others = self.context.fact(Contacts).targets()
+        return any(
+            other.address == target.address
+            and other.transport != "udp"
+            and any(item.process == attempt.process for item in other.attempts)
+            for other in others
+        )
+
+    def _judge_wire(self, target: Target, judgement: Judgement | None) -> Iterator[Finding]:
+        """Judge a destination that only the wire or the firewall shows."""
+        if judgement is None:
+            return
+        place = f"{endpoint(target.address, target.port)}/{target.transport}"
+        if judgement.blocked is None:
+            self.context.limit("outcome-unknown", f"{place}: {judgement.why}", where=judgement.where[0])
+            return
+        names = [name.name for name in self.context.fact(Names).names_of(target.address, None)]
+        explanations = self._explain(target.address, target.port, names, None)
+        explanations += unattributed(self.context.watched("syscalls", *_CALLS), self.context.fact(Contacts))
+        shown = f"{names[0]} ({place})" if names else place
+        flows = {(flow.source, flow.source_port) for flow in target.flows}
+        flows.update((line.source or "", line.source_port or 0) for line in target.dropped)
+        finding = self.finding(
+            *judgement.where,
+            *(line.where for line in target.dropped),
+            title=f"{shown}: blocked, {judgement.mode or 'mode unknown'}",
+            reason=f"The attempt did not get through: {judgement.why}.",
+            identity=f"{target.transport} {names[0] if names else target.address} {target.port}",
+            level=self._level(explanations, named=bool(names), address=target.address),
+            explanations=explanations,
+            address=target.address,
+            port=target.port,
+            transport=target.transport,
+            names=names,
+            denial=judgement.mode,
+            modes=[judgement.mode or "unknown"],
+            attempts=0,
+            count=len(flows),
+        )
+        finding.t_ns = target.first_ns
+        yield finding
+
+    def _judge_proxied(self, requests: list[Proxied]) -> Iterator[Finding]:
+        answered = {item.host for item in requests if item.status is not None}
+        watched = self.context.watched("syscalls", "socket.receive", "data:socket.receive")
+        for proxied in requests:
+            if proxied.status in _NOT_LET_THROUGH:
+                yield self._proxied(proxied)
+            elif proxied.status is None and proxied.host not in answered and not watched:
+                self.context.limit(
+                    "outcome-unknown",
+                    f"{proxied.host}: the evidence does not show what the proxy answered",
+                    where=proxied.where[0],
+                )
+
+    def _no_sockets(self, contacts: Contacts) -> Iterator[Finding]:
+        """socket() itself refused: seccomp or another policy took the network away before any destination was named."""
+        if not contacts.refused_sockets:
+            return
+        first = contacts.refused_sockets[0]
+        yield self.finding(
+            *contacts.refused_sockets,
+            title=f"making an IP socket was refused with {first.error}, policy",
+            reason="A policy of the sandbox (seccomp, an LSM) refuses IP sockets, so no destination was ever named.",
+            identity="socket",
+            level="info",
+            program=self.context.fact(Processes).program(first.process),
+            denial="policy",
+            count=len(contacts.refused_sockets),
+        )
 
     def _raced(self, target: Target, attempt: Attempt) -> bool:
         """Return whether another address of the same name won a race that this attempt lost (RFC 8305)."""
@@ -128,7 +227,7 @@ class NetworkBlocked(Detector):
             denial=judgement.mode,
             modes=sorted({verdict.mode or "unknown" for _, verdict in blocked}),
             attempts=tried,
-            count=len(blocked) + target.more_attempts,
+            count=len(blocked),
         )
         finding.process, finding.t_ns = attempt.process, attempt.t_ns
         return finding
@@ -146,6 +245,8 @@ class NetworkBlocked(Detector):
         context = self.context
         process = lookup.processes[0] if lookup.processes else None
         explanations = self._explain(None, None, [lookup.name], process)
+        if "syscalls" not in lookup.asked and context.fact(Names).asked_elsewhere is None:
+            explanations += unattributed(context.watched("syscalls", *_WORDS), context.fact(Contacts))
         asked = max(lookup.asked.values(), default=1)
         finding = self.finding(
             *lookup.where,
