@@ -123,7 +123,8 @@ _PROCESS = names_of(
 _FILE = names_of(
     "open openat openat2 creat stat lstat newfstatat statx access faccessat faccessat2 readlink readlinkat getxattr "
     "lgetxattr listxattr llistxattr setxattr lsetxattr execve execveat rename renameat renameat2 unlink unlinkat link "
-    "linkat symlink symlinkat chmod fchmodat fchmodat2 chown lchown fchownat truncate mkdir mkdirat rmdir mknod mknodat "
+    "linkat symlink symlinkat chmod fchmodat fchmodat2 chown lchown fchownat truncate mkdir mkdirat rmdir mknod "
+    "mknodat "
     "chdir chroot mount umount2 pivot_root open_tree move_mount name_to_handle_at fanotify_mark"
 )
 _DESCRIPTORS = names_of(

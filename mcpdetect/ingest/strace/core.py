@@ -110,6 +110,10 @@ class Core:
             )
         self.pending[tid] = half
 
+    def place(self, line: int) -> Where:
+        """Return the place of a line of the present file."""
+        return Where(self.file, line)
+
     def whole(self, tid: str, line: int, t_ns: int | None, name: str, rest: str, end: int | None = None) -> None:
         """Take a call that one line shows (or ``end``, where another line broke into it)."""
         thread = self.world.threads.get(tid)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from mcpdetect.model.vocabulary import Clock
 
-__all__ = ["HEADER", "Timekeeper", "fast_header"]
+__all__ = ["HEADER", "Timekeeper", "fast_header", "looks_like_strace"]
 
 _DAY_NS = 86_400 * 1_000_000_000
 
@@ -83,16 +83,41 @@ def _seconds(text: str) -> int:
     return int(whole) * 1_000_000_000 + (int(part[:9].ljust(9, "0")) if part else 0)
 
 
-def fast_header(head: str) -> str | None:
+def fast_header(head: str, *, pids: bool = True) -> str | None:
     """Return a pattern with two groups (pid, time) that fits every line of ``head``, None where there is none.
+
+    Args:
+        head: the beginning of a log.
+        pids: lines begin with a bare pid; False for the files of ``-ff``, whose names hold it.
 
     Only logs written with ``-o`` and ``-f`` have a bare pid in every line; they are the ones nobody else can write
     into by accident, and the ones that are large.
     """
     for time in (r"\d++\.\d++", r"\d\d:\d\d:\d\d\.\d++", r"\d\d:\d\d:\d\d", ""):
-        pattern = rf"(\d{{1,7}}+)(?:<[^<>\n]*+>)?+ ++({time}){' ' if time else ''}"
+        owner = r"(\d{1,7}+)(?:<[^<>\n]*+>)?+ ++" if pids else "()"
+        pattern = f"{owner}({time}){' ' if time else ''}"
         lines = head.split("\n")[:64]
         check = re.compile(pattern + r"(?:[a-z_]|<\.\.\. |\+\+\+ |--- |\?\?\?\()", re.ASCII)
         if lines and all(check.match(line) for line in lines if line):
             return pattern
     return None
+
+
+_SHAPE = re.compile(r"(?:[a-z_][a-z0-9_]*+\(|<\.\.\. \w++ resumed|\+\+\+ |--- |\?\?\?\()", re.ASCII)
+_BARE_SHAPE = re.compile(
+    r"(?:<\.\.\. \w++ resumed|\+\+\+ (?:exited|killed|superseded)|--- SIG|strace: Process \d++ attached"
+    r"|[a-z_][a-z0-9_]*+\((?:[^\n]*\) += (?:-?\d|0x|\?)|[^\n]*<unfinished(?: #\d++)? \.\.\.>\Z))",
+    re.ASCII,
+)
+
+
+def looks_like_strace(head: str) -> bool:
+    """Return whether any line of ``head`` can only be strace's."""
+    for line in head.split("\n"):
+        header = HEADER.match(line)
+        if header is None:
+            continue
+        rest = line[header.end() :]
+        if (header.end() and _SHAPE.match(rest)) or _BARE_SHAPE.match(rest):
+            return True
+    return False

@@ -12,33 +12,15 @@ from mcpdetect.ingest.opener import open_evidence
 from mcpdetect.ingest.strace.account import Account
 from mcpdetect.ingest.strace.calls import needed_calls, pattern_of
 from mcpdetect.ingest.strace.core import UNFINISHED, Core
-from mcpdetect.ingest.strace.header import HEADER, Timekeeper, fast_header
+from mcpdetect.ingest.strace.header import Timekeeper, fast_header, looks_like_strace
 from mcpdetect.ingest.strace.lines import LineFeeder, unprefixed_pid
 from mcpdetect.ingest.strace.reader import Blocks
-from mcpdetect.ingest.strace.watch import describe
+from mcpdetect.ingest.strace.watch import Totals, describe
 from mcpdetect.model.event import Event
 from mcpdetect.model.kinds import CALL_KINDS, EVENT_TYPES
 from mcpdetect.model.observation import Observation
 
 __all__ = ["StraceLog"]
-
-_SHAPE = re.compile(r"(?:[a-z_][a-z0-9_]*+\(|<\.\.\. \w++ resumed|\+\+\+ |--- |\?\?\?\()", re.ASCII)
-_BARE_SHAPE = re.compile(
-    r"(?:<\.\.\. \w++ resumed|\+\+\+ (?:exited|killed|superseded)|--- SIG|strace: Process \d++ attached"
-    r"|[a-z_][a-z0-9_]*+\((?:[^\n]*\) += (?:-?\d|0x|\?)|[^\n]*<unfinished(?: #\d++)? \.\.\.>\Z))",
-    re.ASCII,
-)
-
-
-def _looks_like_strace(head: str) -> bool:
-    for line in head.split("\n"):
-        header = HEADER.match(line)
-        if header is None:
-            continue
-        rest = line[header.end() :]
-        if (header.end() and _SHAPE.match(rest)) or _BARE_SHAPE.match(rest):
-            return True
-    return False
 
 
 class StraceLog:
@@ -59,7 +41,7 @@ class StraceLog:
         self._declared = declared
         with open_evidence(path, self._name) as stream:
             head = stream.read_exactly(1 << 16).decode("latin-1")
-        if not _looks_like_strace(head):
+        if not looks_like_strace(head):
             raise UnknownFormat(
                 "is not strace output",
                 file=self._name,
@@ -106,7 +88,8 @@ class StraceLog:
                     count += len(ready)
                     yield from ready
             feeder.end()
-            describe(self._observation, core, times, blocks, feeder, stream.damaged, self._declared)
+            totals = Totals(feeder.line, blocks.size, blocks.cut_lines, stream.damaged, feeder.attached)
+            describe(self._observation, core, times, totals, self._declared)
         count += len(out)
         self._observation.counts["events"] = count
         yield from out[:]

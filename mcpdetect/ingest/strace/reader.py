@@ -2,13 +2,43 @@
 
 from __future__ import annotations
 
-from mcpdetect.ingest.opener import Stream
+from pathlib import Path
+from typing import Protocol
 
-__all__ = ["LINE_CAP", "Blocks"]
+__all__ = ["LINE_CAP", "Blocks", "Reopened", "Source"]
 
 _BLOCK = 1 << 17
 LINE_CAP = 1 << 20
 """Longest line that is read whole; a longer one is cut and says so."""
+
+
+class Source(Protocol):
+    """What ``Blocks`` reads from."""
+
+    def read(self, size: int) -> bytes:
+        """Return up to ``size`` bytes, ``b""`` at the end."""
+        ...
+
+
+class Reopened:
+    """A plain file that is open only while it is read: a set may have more files than a process may open."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._at = 0
+        self.damaged = ""
+
+    def read(self, size: int) -> bytes:
+        """Return up to ``size`` bytes, ``b""`` at the end or when the file cannot be read any more."""
+        try:
+            with self._path.open("rb") as file:
+                file.seek(self._at)
+                raw = file.read(size)
+        except OSError as error:
+            self.damaged = f"the file could not be read to its end: {error.strerror}"
+            return b""
+        self._at += len(raw)
+        return raw
 
 
 class Blocks:
@@ -20,20 +50,20 @@ class Blocks:
         size: bytes read.
     """
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: Source, block: int = _BLOCK) -> None:
         self._stream = stream
+        self._block = block
         self._carry: list[bytes] = []
         self._carried = 0
         self._skipping = False
         self.tail = ""
         self.cut_lines = 0
         self.size = 0
-        self.lines_cut_at: list[int] = []
 
     def next(self) -> str | None:
         """Return the next block: lines joined by newlines, without the last newline; None at the end."""
         while True:
-            raw = self._stream.read(_BLOCK)
+            raw = self._stream.read(self._block)
             if not raw:
                 rest = b"".join(self._carry)
                 self._carry.clear()

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from mcpdetect.ingest.adapter import Declared
 from mcpdetect.ingest.strace.calls import DERIVED, SHOWN, Filter
 from mcpdetect.ingest.strace.core import Core
 from mcpdetect.ingest.strace.header import Timekeeper
-from mcpdetect.ingest.strace.lines import LineFeeder
-from mcpdetect.ingest.strace.reader import Blocks
 from mcpdetect.model.kinds import CALLS
 from mcpdetect.model.observation import Observation
 from mcpdetect.model.vocabulary import Proof
 
-__all__ = ["describe"]
+__all__ = ["Totals", "describe"]
 
 # An unfiltered trace of this many lines without any of these calls does not exist: every program maps memory.
 _MANY_LINES = 100
@@ -28,24 +28,36 @@ _USUAL: dict[str, frozenset[str]] = {
 }
 
 
+@dataclass(slots=True)
+class Totals:
+    """What was read.
+
+    Attributes:
+        lines, size: lines and bytes.
+        cut_lines: lines too long to be read whole.
+        damaged: why the stream broke, ``""`` when it did not.
+        attached: strace was attached to a running process.
+    """
+
+    lines: int
+    size: int
+    cut_lines: int = 0
+    damaged: str = ""
+    attached: bool = False
+
+
 def describe(
-    observation: Observation,
-    core: Core,
-    times: Timekeeper,
-    blocks: Blocks,
-    feeder: LineFeeder,
-    damaged: str,
-    declared: Declared | None,
+    observation: Observation, core: Core, times: Timekeeper, totals: Totals, declared: Declared | None
 ) -> None:
     """Fill ``observation`` at the end of a log."""
     account = core.account
     promised = declared is not None and declared.complete
     ended = core.finish(complete=promised)
-    if damaged:
-        account.add("file-truncated", damaged)
-    if blocks.cut_lines:
-        account.add("line-cut", "lines longer than can be read were cut", None, (), count=blocks.cut_lines)
-    observation.watches = _watches(core, feeder.line, declared)
+    if totals.damaged:
+        account.add("file-truncated", totals.damaged)
+    if totals.cut_lines:
+        account.add("line-cut", "lines longer than can be read were cut", None, (), count=totals.cut_lines)
+    observation.watches = _watches(core, totals.lines, declared)
     observation.clock = times.clock
     observation.begin_ns, observation.end_ns = times.begin, times.end
     if times.clock == "none":
@@ -57,11 +69,11 @@ def describe(
         observation.scope = declared.scope
         observation.begin_ns = declared.begin_ns if declared.begin_ns is not None else observation.begin_ns
         observation.end_ns = declared.end_ns if declared.end_ns is not None else observation.end_ns
-    truncated = damaged != "" or account.count("file-truncated") > 0
-    observation.complete = promised or (ended and not truncated and not feeder.attached)
+    truncated = account.count("file-truncated") > 0
+    observation.complete = promised or (ended and not truncated and not totals.attached)
     observation.counts = {
-        "lines": feeder.line,
-        "bytes": blocks.size,
+        "lines": totals.lines,
+        "bytes": totals.size,
         "unparsed": core.unparsed,
         "orphan-resumed": core.orphans,
         "unfinished": account.count("unfinished"),
