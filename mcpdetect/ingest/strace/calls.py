@@ -66,7 +66,7 @@ def needed_calls(wanted: frozenset[str]) -> frozenset[str]:
     return frozenset(names)
 
 
-def conditions(wanted: frozenset[str]) -> dict[str, str]:
+def _conditions(wanted: frozenset[str]) -> dict[str, str]:
     """Return ``CONDITIONS`` sharpened by what is wanted."""
     found = dict(CONDITIONS)
     sockets_only = rf"(?!\d++<(?:[/\\]|pipe:|{_ANON}){_WHOLE})"
@@ -103,7 +103,7 @@ def pattern_of(header: str, names: frozenset[str], wanted: frozenset[str]) -> re
     Groups: pid, time, name of a call, name of a resumed call, ``+++``, the rest. A match without groups is a line that
     no part of the format explains.
     """
-    held = conditions(wanted)
+    held = _conditions(wanted)
     plain = names - held.keys()
     special = "".join(rf"|{name}(?=\({held[name]})" for name in sorted(names & held.keys()))
     shape = r"(?:[a-z_][a-z0-9_]*+\(|<\.\.\. \w++ resumed|\+\+\+ |--- |\?\?\?\()"

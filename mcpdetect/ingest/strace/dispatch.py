@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mcpdetect.ingest.strace import on_data, on_fd, on_file, on_kernel, on_process, on_socket
+from mcpdetect.ingest.strace import on_data, on_fd, on_file, on_kernel, on_message, on_process, on_socket
 from mcpdetect.ingest.strace.call import Call
 from mcpdetect.ingest.strace.recorder import Recorder
 from mcpdetect.model.kinds import CALLS
 
-__all__ = ["HANDLERS", "Handler"]
+__all__ = ["ALSO", "HANDLERS", "Handler"]
 
 Handler = Callable[[Call, Recorder], None]
 
@@ -58,10 +58,10 @@ HANDLERS: dict[str, Handler] = {
     **_table("socketcall", on_socket.on_socketcall),
     **_table("read pread64 pread readv preadv preadv2", on_data.on_read),
     **_table("write pwrite64 pwrite writev pwritev pwritev2", on_data.on_write),
-    **_table("sendto send", on_data.on_send),
-    **_table("recvfrom recv", on_data.on_receive),
-    **_table("sendmsg sendmmsg", on_data.on_send_message),
-    **_table("recvmsg recvmmsg", on_data.on_receive_message),
+    **_table("sendto send", on_message.on_send),
+    **_table("recvfrom recv", on_message.on_receive),
+    **_table("sendmsg sendmmsg", on_message.on_send_message),
+    **_table("recvmsg recvmmsg", on_message.on_receive_message),
     **_table("mmap mmap2", on_data.on_mmap),
     **_table("sendfile sendfile64 splice tee copy_file_range", on_data.on_copy),
 }

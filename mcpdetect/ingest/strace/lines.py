@@ -11,7 +11,7 @@ from mcpdetect.ingest.strace.reader import LINE_CAP, Blocks
 from mcpdetect.model.kinds import CALL_KINDS
 from mcpdetect.model.place import Where
 
-__all__ = ["LineFeeder"]
+__all__ = ["LineFeeder", "unprefixed_pid"]
 
 _CALL = re.compile(r"([a-z_][a-z0-9_]*+)\(", re.ASCII)
 # strace: Process 16959 attached      strace: Process 345678 attached with 3 threads
@@ -196,7 +196,7 @@ class LineFeeder:
                 core.whole(owner, line, t_ns, name, arguments + tail, self.line)
                 return stop + 1
         later = _LATER_TAIL.search(block, end, end + _REACH)
-        if later is not None and not HEADER_BARE.match(block[end + 1 : end + 12] if end < len(block) else ""):
+        if later is not None and not _HEADER_BARE.match(block[end + 1 : end + 12] if end < len(block) else ""):
             stop = block.find("\n", later.start() + 1)
             stop = len(block) if stop < 0 else stop
             self.line += block.count("\n", end, stop)
@@ -326,6 +326,6 @@ def unprefixed_pid(head: str) -> str:
     return ""
 
 
-HEADER_BARE = re.compile(r"(?:\[pid +)?\d{1,7}[ \]<]", re.ASCII)
+_HEADER_BARE = re.compile(r"(?:\[pid +)?\d{1,7}[ \]<]", re.ASCII)
 # 2, "+++ exited with 0 +++\n", 22+++ exited with 0 +++      2</dev/pts/0<char 136:0>>, "..."..., 98connect(3, ...
 _WRITE = re.compile(r'((?:\d++(?:<[^"\n]*+>)?+), (?:"(?>[^"\\]++|\\.)*+"(?:\.\.\.)?+|\[[^\n]*\]), )(\d{1,9})', re.ASCII)

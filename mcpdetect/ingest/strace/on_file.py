@@ -59,7 +59,7 @@ def _open_flags(text: str) -> str:
     return "|".join(names)
 
 
-def access_of(flags: str) -> Access:
+def _access(flags: str) -> Access:
     """Return what open flags ask for."""
     if "O_PATH" in flags:
         return "path"
@@ -105,7 +105,7 @@ def on_open(call: Call, recorder: Recorder) -> None:
                 call.error,
                 path if path is not None else call.argument(index),
                 certain,
-                access_of(flags),
+                _access(flags),
                 flags,
                 fd,
                 process=thread.process.id,

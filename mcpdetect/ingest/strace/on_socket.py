@@ -24,6 +24,7 @@ __all__ = [
     "on_socket",
     "on_socketcall",
     "on_socketpair",
+    "socket_of",
     "transport_of",
 ]
 
