@@ -141,7 +141,7 @@ class Contacts(Fact):
 
     def _target(self, transport: str, address: str, port: int | None) -> Target | None:
         """Return the record of a destination outside this machine, None for one inside or when there is no room."""
-        key = (transport, address, port)
+        key = (transport, address, port if transport in ("tcp", "udp", "unknown") else None)
         target = self._targets.get(key)
         if target is None:
             if not is_remote(address):
@@ -149,7 +149,7 @@ class Contacts(Fact):
             if len(self._targets) >= MAX_TARGETS:
                 self.overflow += 1
                 return None
-            target = self._targets[key] = Target(transport, address, port)
+            target = self._targets[key] = Target(*key)
         return target
 
     def _keep(self, attempt: Attempt) -> None:
@@ -222,7 +222,7 @@ class Contacts(Fact):
             attempt.outcome, attempt.error = ERRNO_OUTCOME.get(status, "failed"), status
         else:
             return
-        attempt.late = True
+        attempt.late, attempt.settled_ns = True, event.t_ns
         attempt.where.append(event.where)
 
     def _state(self, event: SocketState) -> None:
@@ -348,7 +348,7 @@ class Contacts(Fact):
             self._settle(attempt, event.error, event)
         elif attempt.error is None:
             attempt.error, attempt.outcome = event.error, ERRNO_OUTCOME[event.error or ""]
-            attempt.late = True
+            attempt.late, attempt.settled_ns = True, event.t_ns
             if len(attempt.where) < 8:
                 attempt.where.append(event.where)
 
@@ -380,9 +380,11 @@ class Contacts(Fact):
         """Keep what was sent outwards: echo requests, tunnels, other protocols; no errors, ARP, neighbour discovery."""
         if event.address is None or event.protocol in ("arp", "fragment", "truncated"):
             return
-        if event.protocol == "icmp" and event.icmp_type != 8:
-            return
-        if event.protocol == "icmpv6" and event.icmp_type != 128:
+        echo = {"icmp": (8, 0), "icmpv6": (128, 129)}.get(event.protocol)
+        if echo is not None and event.icmp_type != echo[0]:
+            asked = self._targets.get((event.protocol, event.source or "", None))
+            if asked is not None and event.icmp_type == echo[1]:
+                asked.answered += 1
             return
         if event.address in self._local or scope_of(event.address) == "multicast":
             return

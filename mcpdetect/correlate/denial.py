@@ -28,6 +28,10 @@ _FIRST_RETRANSMIT_NS = 1_200_000_000
 """A SYN is repeated after one second (RFC 6298 §2.1, §5.7); closed earlier, an attempt shows nothing by one SYN."""
 
 
+_ADDRESS_WAIT_NS = 900_000_000
+"""Neighbours are asked for an address three times, a second apart, before EHOSTUNREACH (arp(7), mcast_solicit)."""
+
+
 @dataclass(slots=True)
 class Judgement:
     """What became of an attempt.
@@ -143,7 +147,9 @@ class Denial(Fact):
         if target.dropped:
             line = target.dropped[0]
             return Judgement(True, _firewall_mode(line), f"the firewall logged it ({line.where})", [line.where])
-        if attempt.transport == "udp" and attempt.error is None:
+        if attempt.transport not in ("tcp", None) and attempt.error is None:
+            if target.answered:
+                return Judgement(False, None, "it was answered on the wire", extra)
             return self._silent_datagram(attempt, flow, extra)
         if attempt.error is not None and attempt.outcome not in ("in_progress", "timed_out", "unanswered"):
             return _by_errno(attempt, attempt.error, target, flow, view)
@@ -190,9 +196,11 @@ def _near(one: int | None, other: int, within: int) -> bool:
 def _alone(flow: NetFlow) -> Judgement | None:
     """Return what a flow shows by itself: only a repeated SYN without answer, and an ICMP error, tell of denial."""
     extra = [flow.where]
+    if flow.packets_in:
+        return None
     if flow.icmp:
         return _by_icmp(flow, extra)
-    if flow.transport != "tcp" or flow.midstream or flow.packets_in:
+    if flow.transport != "tcp" or flow.midstream:
         return None
     if flow.syn >= 2:
         return Judgement(True, "dropped-on-path", f"the SYN was sent {flow.syn} times, never answered", extra)
@@ -261,7 +269,12 @@ def _host_unreachable(attempt: Attempt, flow: NetFlow | None, view: RunView, ext
     if flow is not None and flow.icmp:
         return _by_icmp(flow, extra)
     if attempt.late:
-        return Judgement(True, "link-down", "EHOSTUNREACH after waiting: nobody answered on the link", extra)
+        waited = (attempt.settled_ns or 0) - (attempt.t_ns or 0)
+        if attempt.settled_ns is None or attempt.t_ns is None or waited >= _ADDRESS_WAIT_NS:
+            return Judgement(True, "link-down", "EHOSTUNREACH after waiting: nobody answered on the link", extra)
+        if flow is None and (view.captured(attempt.t_ns) or view.udp_denied):
+            return Judgement(True, "output-reject", "EHOSTUNREACH at once, and no packet of it reached the wire", extra)
+        return Judgement(True, "rejected-on-path", "EHOSTUNREACH soon after: something rejected it", extra)
     if view.packets or view.denied or attempt.transport == "udp":
         return Judgement(True, "route-unreachable", "EHOSTUNREACH at once: an unreachable route or a reject", extra)
     return Judgement(None, None, "EHOSTUNREACH at once: a reject, a route, or a host that is down", extra)

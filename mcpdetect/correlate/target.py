@@ -22,7 +22,7 @@ class Attempt:
             the other side opened.
         outcome, error: what the calls alone show, errno where there is one.
         late: the error came after the attempt had been pending (SO_ERROR, a later call), not at once.
-        t_ns, closed_ns: when it was made, and when its socket was closed.
+        t_ns, settled_ns, closed_ns: when it was made, when a later call told its fate, and when its socket was closed.
         sent, sends, replies: bytes that left, sends that worked, receives with data.
         waited: a wait for it timed out.
         weak: it counts as established only because SO_ERROR was 0, which a socket still waiting says as well.
@@ -38,6 +38,7 @@ class Attempt:
     t_ns: int | None
     where: list[Where]
     late: bool = False
+    settled_ns: int | None = None
     closed_ns: int | None = None
     sent: int = 0
     sends: int = 0
@@ -68,7 +69,7 @@ class Target:
     Attributes:
         attempts: the first attempts; ``later`` those beyond that did not come about, or not yet.
         more_attempts: attempts that are only counted; ``unjudged`` of them may have been denied.
-        flows, packets, dropped: what the wire and the firewall show.
+        flows, packets, dropped: what the wire and the firewall show; ``answered`` echo replies came back.
     """
 
     transport: str
@@ -82,6 +83,7 @@ class Target:
     more_flows: int = 0
     packets: list[NetPacket] = field(default_factory=list)
     more_packets: int = 0
+    answered: int = 0
     dropped: list[FirewallDrop] = field(default_factory=list)
 
     @property

@@ -36,7 +36,8 @@ class EgressDirectIp(Detector):
         claim="no traffic to an address without a name was seen or tried",
         kinds=("socket.connect",),
         facts=(Contacts, Names, Processes, Explanations),
-        needs=(AnyOf("contacts", Need("packets", _WIRE), Need("syscalls", _CALLS)),),
+        # A capture alone shows what left, not what was tried: a local filter or a missing route leaves no packet.
+        needs=(AnyOf("contacts", Need("syscalls", (*_CALLS, "process.exec_failed"))),),
         blind_to=(
             "an address whose name was looked up only to cover the contact",
             "a relay: a proxy, an ssh jump host or a service with a name that forwards to a bare address",
@@ -71,6 +72,13 @@ class EgressDirectIp(Detector):
         for intent in intents(contacts, self.context.fact(Processes)):
             if scope_of(intent.address) not in _SKIPPED:
                 yield self._intended(intent)
+        if contacts.raw_socket is not None:
+            self.context.limit(
+                "raw-socket",
+                "a raw or packet socket was made; what it sends names no destination in a call",
+                where=contacts.raw_socket,
+                hides=not self.context.watched("packets", *_WIRE),
+            )
         if contacts.overflow:
             self.context.limit("overflow", "more destinations than can be kept", count=contacts.overflow)
 
