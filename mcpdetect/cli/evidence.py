@@ -23,6 +23,7 @@ CHANNEL_OPTIONS: tuple[tuple[str, str], ...] = (
     ("strace", "strace log, or one file of a strace -ff set"),
     ("pcap", "packet capture, pcap or pcapng"),
     ("dns", "query log of a DNS server"),
+    ("firewall", "kernel log with firewall lines, or an nftables listing"),
     ("mcp", "MCP transcript, one JSON message a line"),
 )
 """The options that name evidence, and what they take."""
@@ -106,7 +107,9 @@ def runs_of(asked: Asked) -> list[RunInput]:
     if whole:
         return [_trace(path) for path in whole]
     if not files:
-        raise click.UsageError("nothing to examine: name a TRACE, or evidence with --strace, --pcap, --dns or --mcp")
+        raise click.UsageError(
+            "nothing to examine: name a TRACE, or evidence with --strace, --pcap, --dns, --firewall or --mcp"
+        )
     return [_joined(evidence, asked.manifest)]
 
 

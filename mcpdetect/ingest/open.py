@@ -17,7 +17,7 @@ from mcpdetect.model.vocabulary import Channel
 
 __all__ = ["open_adapter", "open_bundle", "open_evidence_files", "open_trace"]
 
-_READ: tuple[Channel, ...] = ("syscalls", "packets", "dns", "mcp")
+_READ: tuple[Channel, ...] = ("syscalls", "packets", "dns", "firewall", "mcp")
 """Channels that ``open_adapter`` has an adapter for."""
 
 
@@ -41,7 +41,7 @@ def open_trace(path: str | Path) -> TraceSource:
             "is a directory without a manifest.json",
             file=str(path),
             cause="it is no bundle",
-            hint="give a bundle, a trace file, or evidence files with --strace, --pcap, --dns, --mcp",
+            hint="give a bundle, a trace file, or evidence files with --strace, --pcap, --dns, --firewall, --mcp",
         )
     if path.name in (MANIFEST_NAME, META_NAME):
         return open_bundle(path)
@@ -50,7 +50,7 @@ def open_trace(path: str | Path) -> TraceSource:
         raise UnknownFormat(
             f"is {LOOKS[kind]}, not a trace",
             file=str(path),
-            hint="give evidence files with --strace, --pcap, --dns, --mcp",
+            hint="give evidence files with --strace, --pcap, --dns, --firewall, --mcp",
         )
     from mcpdetect.ingest.tracefile import TraceFile
 
@@ -174,6 +174,10 @@ def open_adapter(
         from mcpdetect.ingest.dnslog import DnsmasqLog
 
         return DnsmasqLog(path, name, declared)
+    if channel == "firewall":
+        from mcpdetect.ingest.firewall import FirewallLog
+
+        return FirewallLog(path, name, declared)
     if channel == "mcp":
         from mcpdetect.ingest.mcp import McpTranscript
 

@@ -62,6 +62,8 @@ FLAGS: dict[Kind, str] = {
     "pcap": "--pcap",
     "pcapng": "--pcap",
     "dnsmasq": "--dns",
+    "netfilter": "--firewall",
+    "nft": "--firewall",
     "mcp": "--mcp",
     "manifest": "--manifest",
 }
@@ -186,6 +188,8 @@ def _json_kind(text: str) -> Kind | None:
         return "meta"
     if {"id.orig_h", "query"} <= found:
         return "zeek"
+    if {"MESSAGE", "__REALTIME_TIMESTAMP"} <= found:  # journalctl -k -o json
+        return "netfilter"
     return "nft" if "nftables" in found else None
 
 
