@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import posixpath
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ __all__ = ["DEFAULT_PATTERN", "load_expectations", "load_secrets"]
 DEFAULT_PATTERN = "CANARY-{kind}-{tag}"
 """How a canary's value is made from its kind and the run's tag, where a file gives kinds only."""
 
+# CANARY-{kind}-{tag}
+_FIELD = re.compile(r"\{([^{}]*)\}")
 _SHORTEST = 6
 """Least length of a value to look for: a shorter one would be met by chance."""
 
@@ -49,14 +52,14 @@ def load_secrets(path: Path, *, tag: str | None = None) -> Secrets:
     data = load_yaml(path, shape)
     tag = str(data["tag"]) if data.get("tag") is not None else tag
     pattern = str(data.get("pattern") or DEFAULT_PATTERN)
-    home = str(data.get("home") or "/")
+    _check_pattern(path, pattern)
+    home = _home(path, data.get("home"))
     canaries: list[Canary] = []
     for section, is_file in (("files", True), ("environment", False)):
         for name, entry in (data.get(section) or {}).items():
             kind, value = _entry(path, section, name, entry, pattern, tag)
             if is_file:
-                absolute = text_of(posixpath.join(home, name).encode())
-                canaries.append(Canary(kind, value, posixpath.normpath(absolute)))
+                canaries.append(Canary(kind, value, _planted_path(path, home, name)))
             else:
                 canaries.append(Canary(kind, value, variable=name))
     if not canaries:
@@ -69,7 +72,59 @@ def load_secrets(path: Path, *, tag: str | None = None) -> Secrets:
     return Secrets(source=str(path), canaries=canaries)
 
 
-def _entry(path: Path, section: str, name: str, entry: object, pattern: str, tag: str | None) -> tuple[str, str | None]:
+def _home(path: Path, given: object) -> str | None:
+    if given is None:
+        return None
+    if not isinstance(given, str) or not given.startswith("/"):
+        raise ConfigError(
+            "home must be an absolute path",
+            file=str(path),
+            place=f"line {line_of(path, ('home',))}",
+            value=repr(given)[:80],
+            hint="write for example  home: /home/dev",
+        )
+    return given
+
+
+def _planted_path(path: Path, home: str | None, name: str) -> str:
+    """Return the absolute path of a planted file in ``text_of`` form."""
+    relative = name.removeprefix("~/")
+    if home is None and not relative.startswith("/"):
+        raise ConfigError(
+            "a relative path needs home",
+            file=str(path),
+            place=f"line {line_of(path, ('files', name))}",
+            value=name,
+            cause="without home nobody knows where the file lies, and it would never be seen read",
+            hint="add  home: /home/dev  or give the absolute path",
+        )
+    joined = posixpath.normpath(posixpath.join(home or "/", relative))
+    return text_of(joined.encode("utf-8", "surrogatepass")).replace("//", "/")
+
+
+def _check_pattern(path: Path, pattern: str) -> None:
+    unknown = sorted({match[1] for match in _FIELD.finditer(pattern)} - {"kind", "tag"})
+    if unknown:
+        raise ConfigError(
+            f"the pattern has an unknown field {unknown[0]!r}",
+            file=str(path),
+            place=f"line {line_of(path, ('pattern',))}",
+            value=pattern[:80],
+            hint="use only {kind} and {tag}",
+        )
+
+
+def _entry(
+    path: Path, section: str, name: object, entry: object, pattern: str, tag: str | None
+) -> tuple[str, str | None]:
+    if not isinstance(name, str) or not name:
+        raise ConfigError(
+            f"a key of {section} must be text",
+            file=str(path),
+            place=f"line {line_of(path, (section,))}",
+            value=repr(name)[:80],
+            hint="put it in quotes",
+        )
     place = f"line {line_of(path, (section, name))}"
     if isinstance(entry, str):
         kind, value = entry, None
@@ -84,12 +139,7 @@ def _entry(path: Path, section: str, name: str, entry: object, pattern: str, tag
             hint="write for example  .netrc: NETRC",
         )
     if value is None and tag is not None:
-        try:
-            value = pattern.format(kind=kind, tag=tag)
-        except (KeyError, IndexError, ValueError) as error:
-            raise ConfigError(
-                "the pattern has an unknown field", file=str(path), value=pattern, hint="use only {kind} and {tag}"
-            ) from error
+        value = pattern.replace("{kind}", kind).replace("{tag}", tag)
     if value is not None and len(str(value)) < _SHORTEST:
         raise ConfigError(
             f"a canary value needs at least {_SHORTEST} characters",
@@ -113,13 +163,34 @@ def load_expectations(path: Path) -> Expectations:
     """
     host_shape: Any = None
     data = load_yaml(path, {"hosts?": [host_shape], "paths?": [None], "children?": [None]})
+    if not any(key in data for key in ("hosts", "paths", "children")):
+        raise ConfigError(
+            "documents nothing",
+            file=str(path),
+            cause="hosts, paths and children are all missing",
+            hint="write  hosts: []  to say that the server documents no host, or leave --expect out",
+        )
     hosts = [_host(path, number, entry) for number, entry in enumerate(data.get("hosts") or [])]
     return Expectations(
         source=str(path),
         hosts=hosts,
-        paths=[str(item) for item in data.get("paths") or []],
-        children=[str(item) for item in data.get("children") or []],
+        paths=_globs(path, "paths", data),
+        children=_globs(path, "children", data),
     )
+
+
+def _globs(path: Path, key: str, data: dict[str, Any]) -> list[str]:
+    items = data.get(key) or []
+    for number, item in enumerate(items):
+        if not isinstance(item, str) or not item:
+            raise ConfigError(
+                f"{key} must be a list of glob patterns",
+                file=str(path),
+                place=f"line {line_of(path, (key, number))}",
+                value=repr(item)[:80],
+                hint="write for example  - /srv/app/**",
+            )
+    return list(items)
 
 
 def _host(path: Path, number: int, entry: object) -> ExpectedHost:
@@ -136,7 +207,7 @@ def _host(path: Path, number: int, entry: object) -> ExpectedHost:
     if unknown:
         raise wrong(f"unknown key {unknown[0]!r}", entry, "known keys: host, ports, publisher, why")
     ports = entry.get("ports") or []
-    if not isinstance(ports, list) or not all(isinstance(port, int) and 0 < port < 65536 for port in ports):
+    if not isinstance(ports, list) or not all(type(port) is int and 0 < port < 65536 for port in ports):
         raise wrong("ports must be a list of numbers from 1 to 65535", ports, "write for example  ports: [443]")
     return ExpectedHost(
         host=_host_pattern(entry["host"], wrong),
@@ -163,4 +234,10 @@ def _host_pattern(text: str, wrong: Callable[[str, object, str], ConfigError]) -
         )
     if any(char in bare for char in "/:@ "):
         raise wrong("is no host name", text, "give the host alone, without scheme, port or path; ports go in ports")
+    if not bare.isascii():
+        # bücher.example: DNS and TLS carry xn--bcher-kva.example (RFC 5890 §2.3.2.1)
+        try:
+            return host.removesuffix(bare) + bare.encode("idna").decode("ascii")
+        except UnicodeError as error:
+            raise wrong("is no host name", text, "write an international name in its xn-- form") from error
     return host
