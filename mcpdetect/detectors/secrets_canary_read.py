@@ -16,7 +16,9 @@ from mcpdetect.model.result import Finding
 
 __all__ = ["SecretsCanaryRead"]
 
-_READS = ("file.open", "file.read")
+_READS = ("file.open", "file.read", "file.change")
+MAX_ALIASES = 10_000
+"""Most other names of planted files that are followed."""
 
 
 class SecretsCanaryRead(Detector):
@@ -25,11 +27,12 @@ class SecretsCanaryRead(Detector):
     spec: ClassVar[Spec] = Spec(
         id="secrets.canary-read",
         version=1,
-        claim="no planted secret was read",
+        claim="no planted secret was opened for reading, or read",
         kinds=("file.open", "file.read", "file.change"),
         facts=(Processes, Explanations),
         requires=("secrets",),
-        needs=(AnyOf("file opens and reads", Need("syscalls", _READS)),),
+        # file.change: a link or a rename gives a planted file a name that nobody would look for
+        needs=(AnyOf("file opens, reads and renames", Need("syscalls", _READS)),),
         blind_to=(
             "planted environment variables: reading one is no system call",
             "a process that the tracer did not follow, and helpers that read on behalf of the program",
@@ -53,6 +56,8 @@ class SecretsCanaryRead(Detector):
         self._programs: set[str] = set()
         self._doubtful: FileOpen | None = None
         self._unknown: FileRead | None = None
+        if not self._paths and not self._values:
+            context.limit("not-configured", "the secrets name no file and no value that could be looked for")
 
     def on_event(self, event: Event) -> Iterator[Finding]:
         """Follow planted files through opens, other names and reads."""
@@ -69,9 +74,20 @@ class SecretsCanaryRead(Detector):
             source, name = event.path, event.target
         else:
             source, name = event.target, event.path
-        planted = self._planted(source, None)
-        if planted is not None and name is not None and planted.path is not None:
-            self._aliases[name] = planted.path
+        if source is None or name is None:
+            return
+        for path in self._paths:
+            # mv ~/.ssh /tmp/x: the directory above is enough
+            for known in (path, *(alias for alias, meant in self._aliases.items() if meant == path)):
+                if known == source or known.startswith(source.rstrip("/") + "/"):
+                    self._add_alias(name + known[len(source) :], path)
+                    break
+
+    def _add_alias(self, name: str, path: str) -> None:
+        if len(self._aliases) < MAX_ALIASES:
+            self._aliases[name] = path
+        else:
+            self.context.limit("overflow", "planted files got more other names than can be kept")
 
     def _planted(self, path: str | None, aliases: list[str] | None) -> Canary | None:
         for name in (path, *(aliases or ())):
@@ -105,7 +121,8 @@ class SecretsCanaryRead(Detector):
         met = self._pattern.search(event.data) if self._pattern is not None and event.data else None
         if met is not None:
             yield self._finding(event, self._values[met[0]], by_value=True)
-        elif event.path is None and got and event.inherited:
+        elif event.path is None and got and event.inherited and event.fd != 0:
+            # descriptor 0 is the transcript of a stdio server, which whoever started it laid there
             self._unknown = self._unknown or event
 
     def _finding(self, event: FileRead, planted: Canary, *, by_value: bool) -> Finding:
@@ -162,19 +179,36 @@ class SecretsCanaryRead(Detector):
                 where=self._doubtful.where,
             )
         for (path, _), event in self._opened.items():
-            if path not in self._read and not self.context.watched("syscalls", "file.read"):
-                self.context.limit(
-                    "opened-not-watched",
-                    f"{path} was opened for reading; whether it was read was not watched",
-                    where=event.where,
-                )
+            if path not in self._read:
+                yield self._opened_only(event, self._paths[path])
         if self._unknown is not None and not self._read:
             self.context.limit(
                 "descriptor-unknown",
                 "a descriptor of unknown origin was read; it may have been a planted file",
                 where=self._unknown.where,
             )
-        return iter(())
+
+    def _opened_only(self, event: FileOpen, planted: Canary) -> Finding:
+        """Report an open for reading: where no read is seen, it went by a road that the evidence does not show."""
+        path = planted.path or ""
+        explanations = self.context.fact(Explanations).of_file(path, event.process, event.t_ns, event.written)
+        finding = self.finding(
+            event,
+            title=f"{path} ({planted.kind}) was opened for reading; no read of it is in the evidence",
+            reason="The file was planted for this run; whoever opens it for reading may have its content by any road.",
+            identity=f"{planted.kind} {path}",
+            level=level_with(explanations),
+            explanations=explanations,
+            program=self.context.fact(Processes).program(event.process),
+            path=path,
+            canary=planted.kind,
+            seen_as=event.path,
+            size=None,
+            value_seen=False,
+            call=event.call,
+        )
+        finding.process, finding.t_ns = event.process, event.t_ns
+        return finding
 
 
 def _road(event: FileRead, path: str) -> str:

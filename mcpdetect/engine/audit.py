@@ -16,7 +16,12 @@ def join_runs(results: list[Result], name: str = "audit") -> Result:
     """Return one result for several runs of one server; the runs stay readable as ``parts``.
 
     A check is ``detected`` when any run detects it, and ``not_detected`` only when every run says so.
+
+    Raises:
+        ValueError: there is no run to join.
     """
+    if not results:
+        raise ValueError("an audit needs at least one run")
     checks: dict[str, list[tuple[Result, CheckResult]]] = {}
     for result in results:
         for check in result.checks:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypeVar, cast
 
 from mcpdetect.contract import Fact
-from mcpdetect.engine.observability import clean_watch
+from mcpdetect.engine.observability import clean_channel
 from mcpdetect.model.inputs import Expectations, Secrets
 from mcpdetect.model.observation import Observation
 from mcpdetect.model.place import Where
@@ -48,8 +48,8 @@ class RunContext:
         return self._source.observations()
 
     def watched(self, channel: Channel, *kinds: str) -> bool:
-        """Return whether a file of ``channel`` watched all ``kinds`` and lost nothing that touches them."""
-        return any(clean_watch(item, channel, kinds) for item in self._source.observations())
+        """Return whether ``channel`` watched all ``kinds`` and no file of it lost anything that touches them."""
+        return clean_channel(self._source.observations(), channel, kinds)
 
     def limit(self, what: str, detail: str, *, hides: bool = True, where: Where | None = None, count: int = 1) -> None:
         """State something that could not be seen; the same statement again only counts up."""

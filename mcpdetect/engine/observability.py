@@ -10,7 +10,7 @@ from mcpdetect.model.observation import Loss, Observation
 from mcpdetect.model.result import Limit
 from mcpdetect.model.vocabulary import PROOFS, Channel, Proof, proof_at_least
 
-__all__ = ["Assessment", "assess", "clean_watch", "losses_touching"]
+__all__ = ["Assessment", "assess", "clean_channel", "clean_watch", "losses_touching"]
 
 LOOPBACK_SCOPE = "loopback"
 """Scope of a capture on the loopback interface: it cannot show what leaves."""
@@ -64,7 +64,7 @@ class _Met:
     """How well one alternative is met by one observation, best first when sorted."""
 
     proof: Proof
-    losses: list[Loss]
+    losses: list[tuple[str, Loss]]
     need: Need
     source: str
 
@@ -93,9 +93,9 @@ def assess(spec: Spec, observations: list[Observation], least: Proof) -> Assessm
                     f"{least} is asked for",
                 )
             )
-        for loss in best.losses:
+        for source, loss in best.losses:
             result.observable = False
-            result.limits.append(Limit(loss.what, f"{best.source}: {loss.detail}", True, loss.where, loss.count))
+            result.limits.append(Limit(loss.what, f"{source}: {loss.detail}", True, loss.where, loss.count))
     result.limits.extend(_notes(spec, observations, result.limits))
     return result
 
@@ -107,10 +107,34 @@ def _best(group: AnyOf, observations: list[Observation], least: Proof) -> _Met |
             proof = _watch_proof(observation, need.channel, need.kinds)
             if proof == "absent":
                 continue
-            met = _Met(proof, list(losses_touching(observation, need.kinds)), need, observation.source)
+            losses = _channel_losses(observation, need, observations)
+            met = _Met(proof, losses, need, observation.source)
             if best is None or met.rank(least) > best.rank(least):
                 best = met
     return best
+
+
+def _channel_losses(observation: Observation, need: Need, observations: list[Observation]) -> list[tuple[str, Loss]]:
+    """Return what the files of a need's channel lost, each loss with its file, ``observation`` first.
+
+    Files of one channel cover different parts of the world, such as two process trees or two interfaces: what one
+    of them lost is in no other.
+    """
+    others = [
+        item
+        for item in observations
+        if item is not observation and item.channel == need.channel and item.scope != LOOPBACK_SCOPE
+    ]
+    return [(item.source, loss) for item in (observation, *others) for loss in losses_touching(item, need.kinds)]
+
+
+def clean_channel(observations: list[Observation], channel: Channel, kinds: Iterable[str]) -> bool:
+    """Return whether a channel watched all of ``kinds`` and none of its files lost anything that touches them."""
+    kinds = tuple(kinds)
+    own = [item for item in observations if item.channel == channel and item.scope != LOOPBACK_SCOPE]
+    return any(clean_watch(item, channel, kinds) for item in own) and not any(
+        any(losses_touching(item, kinds)) for item in own
+    )
 
 
 def _missing(group: AnyOf, observations: list[Observation]) -> Limit:

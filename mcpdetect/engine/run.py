@@ -56,6 +56,7 @@ class _Slot:
             known = self.findings.get(finding.key)
             if known is None:
                 finding.facts.setdefault("count", 1)
+                del finding.where[MAX_PLACES:]
                 self.findings[finding.key] = finding
                 continue
             known.facts["count"] = _count(known) + _count(finding)
@@ -117,7 +118,7 @@ def run_checks(
     facts: dict[type[Fact], Fact] = {}
     slots = [_Slot(kind, RunContext(source, facts, secrets, expectations)) for kind in detectors.values()]
     for slot in slots:
-        slot.unconfigured = [name for name in slot.kind.spec.requires if getattr(slot.context, name) is None]
+        slot.unconfigured = [name for name in slot.kind.spec.requires if not _given(getattr(slot.context, name))]
     working = [slot for slot in slots if not slot.unconfigured]
 
     fact_slots: dict[type[Fact], _FactSlot] = {}
@@ -143,6 +144,11 @@ def run_checks(
                 slot.crash = f"in its finish: {crash_text(error, None)}"
     checks = [_conclude(slot, observations, least) for slot in slots]
     return Result(run=source.run, checks=checks, observations=observations, assurance=least)
+
+
+def _given(value: Secrets | Expectations | None) -> bool:
+    """Return whether an input says anything; secrets that plant nothing would make every check of them pass."""
+    return value is not None and not (isinstance(value, Secrets) and not value.canaries)
 
 
 def _feed(source: TraceSource, facts: list[_FactSlot], slots: list[_Slot]) -> None:

@@ -22,7 +22,8 @@ def canonical(address: str) -> str:
     """Return the one spelling by which an address is compared across channels.
 
     IPv4 inside IPv6 (``::ffff:a.b.c.d``, RFC 4291 §2.5.5.2; NAT64, RFC 6052) becomes the IPv4 address, so
-    that it joins with IPv4 packets, A records and firewall lines. A zone (``%eth0``) stays.
+    that it joins with IPv4 packets, A records and firewall lines. A translator's loopback or link-local address is
+    not this machine's (RFC 6052 §3.1), so such a NAT64 address stays. A zone (``%eth0``) stays.
 
     Raises:
         ValueError: ``address`` is no IP address.
@@ -33,7 +34,9 @@ def canonical(address: str) -> str:
         if parsed.ipv4_mapped is not None:
             return str(parsed.ipv4_mapped)
         if parsed in _NAT64:
-            return str(ipaddress.IPv4Address(int(parsed) & 0xFFFFFFFF))
+            inner = ipaddress.IPv4Address(int(parsed) & 0xFFFFFFFF)
+            if not (inner.is_loopback or inner.is_unspecified or inner.is_multicast or inner.is_link_local):
+                return str(inner)
     return f"{parsed}{percent}{zone}"
 
 
