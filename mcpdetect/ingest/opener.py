@@ -44,6 +44,7 @@ class Stream:
     Attributes:
         name: the name used in places and errors.
         compressed: ``gzip``, ``zstd`` or ``""``.
+        once: it comes out of a pipe, so the file cannot be opened again.
         damaged: why the stream ended early, ``""`` when it did not; what came before is good.
     """
 
@@ -54,16 +55,25 @@ class Stream:
         self._consumed = 0
         self.name = name
         self.compressed = compressed
+        self.once = file is not None and not file.seekable()
         self.damaged = ""
+        self._returned = b""
 
     def read(self, size: int) -> bytes:
         """Return up to ``size`` bytes, ``b""`` at the end; a damaged compressed stream ends and sets ``damaged``."""
+        if self._returned and size > 0:
+            data, self._returned = self._returned[:size], self._returned[size:]
+            return data
         data = self._read(size)
         if _observers:
             before, self._consumed = self._consumed, self._position(len(data))
             for observer in _observers:
                 observer(self._consumed - before)
         return data
+
+    def unread(self, data: bytes) -> None:
+        """Give back what was read, to be read again first."""
+        self._returned = data + self._returned
 
     def _position(self, size: int) -> int:
         if self._file is not None:

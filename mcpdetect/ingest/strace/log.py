@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mcpdetect.errors import UnknownFormat
 from mcpdetect.ingest.adapter import Declared
-from mcpdetect.ingest.opener import open_evidence
+from mcpdetect.ingest.opener import Stream, open_evidence
 from mcpdetect.ingest.strace.account import Account
 from mcpdetect.ingest.strace.calls import needed_calls, pattern_of
 from mcpdetect.ingest.strace.core import UNFINISHED, Core
@@ -39,9 +39,17 @@ class StraceLog:
         self._path = path
         self._name = name or str(path)
         self._declared = declared
-        with open_evidence(path, self._name) as stream:
-            head = stream.read_exactly(1 << 16).decode("latin-1")
+        self._opened: Stream | None = None
+        stream = open_evidence(path, self._name)
+        raw = stream.read_exactly(1 << 16)
+        if stream.once:  # what was read of a pipe is gone, and it cannot be opened again
+            stream.unread(raw)
+            self._opened = stream
+        else:
+            stream.close()
+        head = raw.decode("latin-1")
         if not looks_like_strace(head):
+            stream.close()
             raise UnknownFormat(
                 "is not strace output",
                 file=self._name,
@@ -66,7 +74,7 @@ class StraceLog:
         times = Timekeeper()
         out = core.recorder.out
         count = 0
-        with open_evidence(self._path, self._name) as stream:
+        with self._opened or open_evidence(self._path, self._name) as stream:
             blocks = Blocks(stream)
             feeder = LineFeeder(core, times, blocks, needed_calls(kinds))
             core.world.alone = self._alone
