@@ -131,7 +131,7 @@ class Core:
         """Take the second half of a call."""
         half = self.pending.get(tid)
         thread = self.thread(tid, line, t_ns, name)
-        if half is None or (half.name != name and half.name != "restart_syscall"):
+        if half is None or half.name != name:
             self._orphan(thread, line, t_ns, name, text)
             return
         del self.pending[tid]

@@ -18,7 +18,7 @@ _CALL = re.compile(r"([a-z_][a-z0-9_]*+)\(", re.ASCII)
 _GLUED = re.compile(r"strace: Process (\d{1,7}) attached(?: with \d++ threads)?\Z", re.ASCII)
 # ) = 98      ) = -1 EPIPE (Broken pipe)
 _TAIL = re.compile(r"\) *+= [-\d?]", re.ASCII)
-_LATER_TAIL = re.compile(r"\n\) *+= [-\d?]", re.ASCII)
+_LATER_TAIL = re.compile(r"\n\) *+= (-?\d++|\?)", re.ASCII)
 # [ Process PID=20305 runs in 32 bit mode. ]
 _MODE = re.compile(r"(?:strace: )?\[ Process PID=(\d{1,7}) runs in (\w++) (?:bit )?mode\. \]", re.ASCII)
 _WRITERS = frozenset({"write", "pwrite64", "writev", "pwritev", "sendto", "send", "sendmsg"})
@@ -140,9 +140,9 @@ class LineFeeder:
         core.names.add(name)
         t_ns = self._times.read(header["time"], header["step1"] or header["step2"])
         owner = self._owner(tid)
-        if name == "restart_syscall" and rest.startswith("<... resuming"):
+        if name == "restart_syscall" and owner not in core.world.threads:
+            # restart_syscall(<... resuming interrupted read ...>) = 0
             self._attach(line)
-            return end + 1
         marker = UNFINISHED.search(rest)
         if marker is not None:
             core.unfinished(owner, line, t_ns, name, rest[: marker.start()])
@@ -195,7 +195,7 @@ class LineFeeder:
                 self._share(line)
                 core.whole(owner, line, t_ns, name, arguments + tail, self.line)
                 return stop + 1
-        later = _LATER_TAIL.search(block, end, end + _REACH)
+        later = self._later(block, end, rest)
         if later is not None and not _HEADER_BARE.match(block[end + 1 : end + 12] if end < len(block) else ""):
             stop = block.find("\n", later.start() + 1)
             stop = len(block) if stop < 0 else stop
@@ -207,6 +207,17 @@ class LineFeeder:
         core.whole(owner, line, t_ns, name, rest)
         return end + 1
 
+    @staticmethod
+    def _later(block: str, end: int, rest: str) -> re.Match[str] | None:
+        """Return the end of a call further on, the one with the result that its last argument promises first."""
+        found: re.Match[str] | None = None
+        parts = _WRITE.match(rest)
+        for match in _LATER_TAIL.finditer(block, end, end + _REACH):
+            found = found or match
+            if parts is not None and parts[2].startswith(match[1]):
+                return match
+        return found
+
     def _own_bytes(self, block: str, begin: int, rest: str) -> tuple[str, int] | None:
         """Return the arguments of a write whose bytes follow in the log, and where the log goes on after them."""
         parts = _WRITE.match(rest)
@@ -216,14 +227,9 @@ class LineFeeder:
         for length in range(1, len(digits) + 1):
             count = int(digits[:length])
             after = begin + len(head) + length + count
-            while after > len(block) and self._more():
-                return None
             if _TAIL.match(block, after):
                 return head + digits[:length], after
         return None
-
-    def _more(self) -> bool:
-        return False
 
     def _share(self, line: int) -> None:
         if not self.shared:

@@ -28,6 +28,8 @@ def on_close(call: Call, recorder: Recorder) -> None:
     if "<" in text:
         recorder.handle_of(thread, text)
     handle = thread.table.drop(fd)
+    if handle is not None:
+        handle.closed = True
     if handle is None or handle.socket is None or handle.socket.holders > 0 or not recorder.wants("socket.state"):
         return
     recorder.emit(
@@ -57,7 +59,9 @@ def on_close_range(call: Call, recorder: Recorder) -> None:
         table.closing.update(chosen)
         return
     for fd in chosen:
-        table.drop(fd)
+        handle = table.drop(fd)
+        if handle is not None:
+            handle.closed = True
 
 
 def _install(call: Call, recorder: Recorder, fd: int, source: Handle | None, *, closing: bool) -> None:

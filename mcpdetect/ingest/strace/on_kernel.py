@@ -13,6 +13,7 @@ from mcpdetect.model.event import KernelNotable
 __all__ = ["HIDDEN_BY_RING", "end_rings", "on_notable", "on_unknown"]
 
 _MOST_DETAIL = 400
+_MOST_RINGS = 1000
 HIDDEN_BY_RING = (
     "file.open",
     "file.read",
@@ -81,8 +82,12 @@ def _effects(call: Call, recorder: Recorder, path: str | None) -> None:
     thread = call.thread
     if name == "io_uring_setup" and call.result is not None:
         polled = "IORING_SETUP_SQPOLL" in call.argument(1)
-        thread.table.put(call.result, Handle("anon", "anon_inode:[io_uring]", True, thread.process))
-        recorder.rings[id(thread.table), call.result] = (call, polled)
+        ring = Handle("anon", "anon_inode:[io_uring]", True, thread.process)
+        thread.table.put(call.result, ring, closing=True)
+        if len(recorder.rings) < _MOST_RINGS:
+            recorder.rings.append((call, polled, ring))
+        elif polled:
+            recorder.loss("overflow", "more io_uring instances than can be remembered", call, HIDDEN_BY_RING)
     elif name == "io_uring_enter":
         if (number(call.argument(1)) or 0) > 0 or "SQ_WAKEUP" in call.argument(3):
             recorder.loss(
@@ -119,9 +124,8 @@ def _mount_namespace(call: Call) -> bool:
 
 def end_rings(recorder: Recorder) -> None:
     """State what io_uring instances mean that were never entered: nothing, unless the kernel polls them."""
-    for (table, fd), (call, polled) in recorder.rings.items():
-        handle = call.thread.table.handles.get(fd) if id(call.thread.table) == table else None
-        if polled and handle is not None and handle.path == "anon_inode:[io_uring]":
+    for call, polled, ring in recorder.rings:
+        if polled and not ring.closed:
             recorder.loss(
                 "io_uring",
                 "a ring that the kernel polls was left open: its work needs no call at all",

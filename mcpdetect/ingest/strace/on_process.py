@@ -14,7 +14,7 @@ from mcpdetect.model.event import ProcessExecFailed, ProcessStart
 __all__ = ["begin_clone", "on_chdir", "on_clone", "on_exec", "on_exit_group", "on_fchdir", "on_identity"]
 
 # clone(child_stack=NULL, flags=CLONE_VM|SIGCHLD, ...)   clone3({flags=CLONE_VM|..., exit_signal=0}   flags=0x3d0f00
-_FLAGS = re.compile(r"flags=([^,} ]++)(?: /\* ([^*]*+) \*/)?+", re.ASCII)
+_FLAGS = re.compile(r"flags=([^,} ]++)(?: /\* ([^* ]++) \*/)?+", re.ASCII)
 # linux/sched.h
 _BITS = {
     0x100: "CLONE_VM",

@@ -26,7 +26,7 @@ class Recorder:
         world, names, account: processes, file names, losses.
         reads_sends, reads_receives: some wanted kind needs the payload of sends, of receives.
         expected: children that have no line yet, by identity of the thread object.
-        rings: io_uring instances by table and descriptor.
+        rings: io_uring instances, whether the kernel polls them, and their handles.
         hellos: TLS hellos whose rest is still to come, by socket.
     """
 
@@ -39,7 +39,7 @@ class Recorder:
         self.reads_sends = bool(wanted & {"socket.send", *_OUT_OF_SENDS})
         self.reads_receives = bool(wanted & {"socket.receive", *_OUT_OF_SENDS})
         self.expected: dict[int, tuple[Thread, Where, str]] = {}
-        self.rings: dict[tuple[int, int], tuple[Call, bool]] = {}
+        self.rings: list[tuple[Call, bool, Handle]] = []
         self.hellos: dict[str, tuple[Call, Peer | None, bytes]] = {}
         self._sockets = 0
 

@@ -66,6 +66,7 @@ class Handle:
         path: absolute path of a file, name of a pipe or memfd.
         owner: the process that opened it in this trace, None when nobody did.
         opaque: opened with O_PATH.
+        closed: a call closed a descriptor of it (the end of a process does not count).
     """
 
     sort: str
@@ -74,6 +75,7 @@ class Handle:
     owner: Process | None = None
     socket: Socket | None = None
     opaque: bool = False
+    closed: bool = False
 
 
 class Table:
@@ -116,7 +118,9 @@ class Table:
     def at_exec(self) -> None:
         """Close what is marked close-on-exec."""
         for fd in list(self.closing):
-            self.drop(fd)
+            handle = self.drop(fd)
+            if handle is not None:
+                handle.closed = True
         self.closing.clear()
 
     def release(self) -> None:
