@@ -126,7 +126,7 @@ def _trace(path: Path) -> RunInput:
 
 def _joined(evidence: dict[str, list[Path]], manifest: Path | None) -> RunInput:
     files = [path for paths in evidence.values() for path in paths]
-    name = ", ".join(str(path) for path in files)
+    name = ", ".join(path.name for path in files)
     # Whatever options there are, the function has a parameter of each name.
     given: dict[str, Any] = dict(evidence)
 

@@ -24,6 +24,7 @@ class _Lost:
     what: str
     detail: str
     where: str
+    file: str
     count: int = 0
     checks: list[str] = field(default_factory=list)
 
@@ -79,7 +80,7 @@ def _because(reason: str, limits: list[_Lost], style: Style) -> list[str]:
     lines = [] if told else wrapped(shown(reason, 2 * _LONG), style.width, "      ")
     for item in limits:
         bullet = "      - " if len(limits) > 1 or not told else "      "
-        lines += wrapped(f"{shown(item.detail, 2 * _LONG)}{_extent(item)}", style.width, bullet)
+        lines += wrapped(f"{_detail(item)}{_extent(item)}", style.width, bullet)
     return lines
 
 
@@ -137,11 +138,18 @@ def _losses(views: Sequence[View]) -> Iterable[_Lost]:
 
 
 def _lost_of(loss: Limit | Loss, view: View) -> _Lost:
-    return _Lost(loss.what, loss.detail, place_text(loss.where, view.base) if loss.where else "", loss.count)
+    where = place_text(loss.where, view.base) if loss.where else ""
+    file = loss.where.file if loss.where else ""
+    return _Lost(loss.what, loss.detail, where, file, loss.count)
 
 
 def _lost(item: _Lost, style: Style) -> list[str]:
-    return wrapped(f"{shown(item.detail, 2 * _LONG)}{_extent(item)}", style.width, "  - ")
+    return wrapped(f"{_detail(item)}{_extent(item)}", style.width, "  - ")
+
+
+def _detail(item: _Lost) -> str:
+    """The sentence, without the name of a file that the place beside it gives."""
+    return shown(item.detail.removeprefix(f"{item.file}: ") if item.file else item.detail, 2 * _LONG)
 
 
 def _extent(item: _Lost) -> str:

@@ -89,7 +89,7 @@ def test_swapped_options(said: str, really: str, tmp_path: Path, capsys: pytest.
         (b"\x7fELF\x02\x01\x01" + bytes(60), "looks like an ELF program"),
         (b"PK\x03\x04" + bytes(60), "looks like an archive"),
         (b"[1796037684] unbound[27638:0] info: 10.77.0.2 a.test. A IN\n", "looks like an unbound log"),
-        (b"[ 1.2] DROP IN= OUT=eth0 SRC=10.0.0.2 DST=1.1.1.1 PROTO=TCP\n", "looks like a kernel firewall log"),
+        (b"30-Nov-2026 11:23:54.944 client @0x7f9 10.77.0.2#39617 (a.test): query: a.test IN A\n", "looks like a BIND"),
     ],
 )
 def test_a_kind_that_is_known_but_not_read(
@@ -129,7 +129,7 @@ def test_a_truncated_compressed_file(tmp_path: Path, capsys: pytest.CaptureFixtu
     noise = "".join(MCP.replace("Adds", hashlib.sha256(bytes([n])).hexdigest()) for n in range(200)) * 20
     file.write_bytes(zstandard.compress(noise.encode())[:-9])
     assert main(["parse", "--mcp", str(file), "-o", str(tmp_path / "t.json")]) == 0
-    assert "the zstd stream broke: it ends in the middle of a frame" in capsys.readouterr().err
+    assert "stream broke" in capsys.readouterr().err
 
 
 def test_a_file_that_may_not_be_read(
