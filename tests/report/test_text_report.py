@@ -135,7 +135,7 @@ def test_the_same_limit_of_several_checks_is_told_once_with_its_count() -> None:
         *(check(f"a.check-{n}", "not_observable", reason=f"reason {n}", limits=[cut]) for n in range(6)),
     )
     text = text_report([done], outcome([done]), Style(width=200))
-    told = "  - trace.log: strings were cut ×31 (first at trace.log:7)\n"
+    told = "  - strings were cut ×31 (first at trace.log:7)\n"
     assert text.count("strings were cut") == text.count(told) == 1
     assert "may hide a fact from a.check-0, a.check-1, a.check-2, a.check-3 and 2 more checks\n" in text
 
