@@ -109,6 +109,8 @@ _RCODES = {
 
 _HEADER = struct.Struct("!HHHHHH")
 _RECORD = struct.Struct("!HHIH")
+_TTL_LENGTH = struct.Struct("!IH")
+_PLAIN_ADDRESS = frozenset({b"\xc0\x0c\0\x01", b"\xc0\x0c\0\x1c"})
 _PAIR = struct.Struct("!HH")
 _PLAIN = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
 _ESCAPED = {byte: chr(byte) if byte in _PLAIN else f"\\{byte:03d}" for byte in range(256)} | {0x2E: "\\."}
@@ -187,11 +189,33 @@ def parse_message(data: bytes, *, cut: bool = False) -> DnsMessage:
     """
     if len(data) < 12:
         raise DnsFormatError(f"{len(data)} bytes are no DNS header")
+    ttl: int
+    length: int
     ident, flags, questions, answers, authorities, additional = _HEADER.unpack_from(data)
     message = DnsMessage(ident, flags >= 0x8000, rcode_name(flags & 15), bool(flags & 0x0200), [], [])
     known: dict[int, tuple[str, int]] = {}
     at = 12
     try:
+        if questions == 1:
+            zero = data.find(b"\0", 12)
+            common = _question(data[12 : zero + 5]) if zero >= 0 else None
+            if common is not None:
+                message.questions.append(common[0])
+                if not (answers or authorities or additional):
+                    return message
+                known[12] = common[1]
+                at = zero + 5
+                questions = 0
+                # c00c 0001 0001 0000003c 0004 cb007107: an address of the name asked for; the rest goes the common way
+                while answers and at + 12 <= len(data) and data[at : at + 4] in _PLAIN_ADDRESS:
+                    ttl, length = _TTL_LENGTH.unpack_from(data, at + 6)
+                    if length != (4 if data[at + 3] == _A else 16) or at + 12 + length > len(data):
+                        break
+                    kind = "A" if length == 4 else "AAAA"
+                    value = address_text(data[at + 12 : at + 12 + length])
+                    message.records.append(DnsRecord(common[0][0] or "", kind, value, ttl if ttl < 0x80000000 else 0))
+                    at += 12 + length
+                    answers -= 1
         at = _read_questions(data, at, questions, message, known)
         targets: set[str] = set()
         for section, count in ((0, answers), (1, authorities), (2, additional)):
@@ -208,6 +232,28 @@ def parse_message(data: bytes, *, cut: bool = False) -> DnsMessage:
             raise
         message.damage = str(error)
     return message
+
+
+@lru_cache(maxsize=4096)
+def _question(raw: bytes) -> tuple[tuple[str | None, str | None, str], tuple[str, int]] | None:
+    """Read one question that is exactly ``raw``: how nearly every message begins, and its answer again.
+
+    Returns:
+        The question, and its name with its length for later pointers; None when it needs the careful way.
+    """
+    end = len(raw) - 5
+    if end < 0 or end >= _MOST_NAME:
+        return None
+    at = 0
+    while at < end:
+        if raw[at] > 63:
+            return None
+        at += 1 + raw[at]
+    if at != end:
+        return None
+    spelled, _ = _name(raw, 0, {})
+    number = (raw[end + 1] << 8) | raw[end + 2]
+    return (*_folded(spelled), type_name(number)), (spelled, end + 1)
 
 
 def _read_questions(data: bytes, at: int, count: int, message: DnsMessage, known: dict[int, tuple[str, int]]) -> int:
@@ -236,7 +282,12 @@ def _read_record(
     targets: set[str],
     low_rcode: int,
 ) -> int:
-    owner, at = _name(data, at, known)
+    # c00c: the name of the first question, which owns nearly every record
+    first = known.get(12) if data[at : at + 2] == b"\xc0\x0c" else None
+    if first is not None:
+        owner, at = first[0], at + 2
+    else:
+        owner, at = _name(data, at, known)
     if at + 10 > len(data):
         raise _CutError("a record is cut in its header")
     number: int

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from mcpdetect.model.text import text_of
 
@@ -146,7 +147,15 @@ class _Reader:
             complete=complete,
         )
         if complete:
-            hello.ja4 = self._ja4(body[ciphers + 2 : methods])
+            hello.ja4 = _ja4(
+                self._letter,
+                body[:2],
+                body[ciphers + 2 : methods],
+                tuple(self._kinds),
+                self._versions,
+                self._signatures,
+                self._protocols[0] if self._protocols else b"",
+            )
         return hello
 
     def _behind(self, at: int, width: int) -> int:
@@ -195,22 +204,35 @@ class _Reader:
         elif kind == _VERSIONS:
             self._versions = data[1:]
 
-    def _ja4(self, ciphers: bytes) -> str:
-        """Return the JA4 fingerprint (FoxIO, "JA4: TLS Client Fingerprinting", technical details, 2023)."""
-        suites = [suite for suite in _pairs(ciphers) if not _is_grease(suite)]
-        kinds = [kind for kind in self._kinds if not _is_grease(kind)]
-        versions = [version for version in _pairs(self._versions) if not _is_grease(version)]
-        version = max(versions, default=int.from_bytes(self._body[:2], "big"))
-        first = self._protocols[0] if self._protocols else b""
-        head = (
-            f"{self._letter}{_JA4_VERSIONS.get(version, '00')}{'d' if _SERVER_NAME in kinds else 'i'}"
-            f"{min(len(suites), 99):02d}{min(len(kinds), 99):02d}{_ends(first)}"
-        )
-        rest = ",".join(f"{kind:04x}" for kind in sorted(kinds) if kind not in (_SERVER_NAME, _ALPN))
-        signatures = [f"{one:04x}" for one in _pairs(self._signatures) if not _is_grease(one)]
-        if signatures:
-            rest += "_" + ",".join(signatures)
-        return f"{head}_{_short(','.join(f'{suite:04x}' for suite in sorted(suites)))}_{_short(rest)}"
+
+@lru_cache(maxsize=1024)
+def _ja4(
+    letter: str, legacy: bytes, ciphers: bytes, kinds: tuple[int, ...], versions: bytes, signatures: bytes, first: bytes
+) -> str:
+    """Return the JA4 fingerprint (FoxIO, "JA4: TLS Client Fingerprinting", technical details, 2023).
+
+    Args:
+        letter: ``t`` for TCP, ``q`` for QUIC.
+        legacy: the version field of the hello.
+        ciphers: the cipher suites.
+        kinds: the extensions in their order.
+        versions: of the supported_versions extension.
+        signatures: of the signature_algorithms extension.
+        first: the first protocol of the ALPN extension.
+    """
+    suites = [suite for suite in _pairs(ciphers) if not _is_grease(suite)]
+    extensions = [kind for kind in kinds if not _is_grease(kind)]
+    offered = [version for version in _pairs(versions) if not _is_grease(version)]
+    version = max(offered, default=int.from_bytes(legacy, "big"))
+    head = (
+        f"{letter}{_JA4_VERSIONS.get(version, '00')}{'d' if _SERVER_NAME in extensions else 'i'}"
+        f"{min(len(suites), 99):02d}{min(len(extensions), 99):02d}{_ends(first)}"
+    )
+    rest = ",".join(f"{kind:04x}" for kind in sorted(extensions) if kind not in (_SERVER_NAME, _ALPN))
+    algorithms = [f"{one:04x}" for one in _pairs(signatures) if not _is_grease(one)]
+    if algorithms:
+        rest += "_" + ",".join(algorithms)
+    return f"{head}_{_short(','.join(f'{suite:04x}' for suite in sorted(suites)))}_{_short(rest)}"
 
 
 def _pairs(data: bytes) -> list[int]:

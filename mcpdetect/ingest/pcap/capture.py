@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 
 from mcpdetect.errors import InputError
 from mcpdetect.ingest.adapter import Declared
 from mcpdetect.ingest.opener import Stream, open_evidence
+from mcpdetect.ingest.pcap.datagrams import DnsWatcher
 from mcpdetect.ingest.pcap.decode import Decoder
 from mcpdetect.ingest.pcap.files import FAULT, NO_TIME, CaptureFile, PcapFile
 from mcpdetect.ingest.pcap.ledger import ALL_KINDS, Ledger
@@ -22,6 +24,8 @@ __all__ = ["PacketCapture"]
 _EVERYTHING = frozenset({*ALL_KINDS, "unparsed"})
 _MOST_FOREIGN_LINKS = 16
 _EXCERPT = 64
+# version and length, total length, fragment, protocol, addresses and ports; for TCP data offset and flags
+_IPV4_FIELDS = struct.Struct("!BxHxxHxBxx12s8xBB").unpack_from
 _NO_LAYOUT = Layout(0, 0, b"-", b"-", 0)
 
 
@@ -146,15 +150,18 @@ class _Reading:
         link_now = last_ns = NO_TIME
         known = False
         first, last, ipv4, ipv6, at = _NO_LAYOUT
-        needed = wider = number = 0
+        ipv4_fields = _IPV4_FIELDS
+        needed = wider = number = end = protocol = width = flags = next_scan = 0
+        key = b""
         for t_ns, link, data, original in self.file.packets():
-            if link == FAULT:
-                self._faults()
-                yield from out
-                out.clear()
-                continue
             number += 1
             if link != link_now:
+                if link == FAULT:
+                    number -= 1
+                    self._faults()
+                    yield from out
+                    out.clear()
+                    continue
                 link_now = link
                 known = supported(link)
                 first, last, ipv4, ipv6, at = LAYOUTS.get(link, _NO_LAYOUT)
@@ -163,50 +170,74 @@ class _Reading:
                 if last_ns == NO_TIME:
                     self.first_ns = t_ns
                 last_ns = t_ns
-                if t_ns >= flows.next_scan:
-                    flows.scan(t_ns)
+                if t_ns >= next_scan:
+                    next_scan = flows.scan(t_ns)
                     yield from out
                     out.clear()
             size = len(data)
-            half = None
-            payload = -1
-            flags = 0
             # Whole, with room for the headers, no option, no fragment: endpoints are contiguous bytes.
             if size == original and size >= needed:
                 kind = data[first:last]
+                above = 0
                 if kind == ipv4:
-                    total = (data[at + 2] << 8) | data[at + 3]
-                    if data[at] == 0x45 and not (data[at + 6] & 0x3F or data[at + 7]) and 40 <= total <= size - at:
-                        if data[at + 9] == 6:
-                            half = tcp.get(data[at + 12 : at + 24])
-                            flags = data[at + 33]
-                            if data[at + 32] >= 0x50:
-                                payload = total - 20 - (data[at + 32] >> 4 << 2)
-                        elif data[at + 9] == 17:
-                            half = udp.get(data[at + 12 : at + 24])
-                            payload = total - 28
+                    version, end, fragment, protocol, key, width, flags = ipv4_fields(data, at)
+                    if version == 0x45 and 40 <= end <= size - at and not fragment & 0x3FFF:
+                        above = at + 20
+                        end += at
                 elif kind == ipv6 and size >= wider:
-                    total = (data[at + 4] << 8) | data[at + 5]
-                    if 20 <= total <= size - at - 40:
-                        if data[at + 6] == 6:
-                            half = tcp.get(data[at + 8 : at + 44])
-                            flags = data[at + 53]
-                            if data[at + 52] >= 0x50:
-                                payload = total - (data[at + 52] >> 4 << 2)
-                        elif data[at + 6] == 17:
-                            half = udp.get(data[at + 8 : at + 44])
-                            payload = total - 8
-                # A known half flow that nobody watches, neither SYN nor RST: count it, and that is all.
-                if half is not None and half.watcher is None and payload >= 0 and not flags & 0x06:
-                    half.packets += 1
-                    if t_ns > half.last:
-                        half.last = t_ns
-                    if payload:
-                        half.bytes += payload
-                        half.data += 1
-                    if flags & 1:
-                        half.fin += 1
-                    continue
+                    end = (data[at + 4] << 8) | data[at + 5]
+                    if 20 <= end <= size - at - 40:
+                        above = at + 40
+                        protocol = data[at + 6]
+                        key = data[at + 8 : at + 44]
+                        width, flags = data[at + 52], data[at + 53]
+                        end += above
+                if above:
+                    if protocol == 6:
+                        half = tcp.get(key)
+                        if half is not None and not flags & 0x06 and width >= 0x50:
+                            payload = end - above - (width >> 4 << 2)
+                            # A known half flow, neither SYN nor RST, nothing to read: count it, and that is all.
+                            if not payload or (payload > 0 and half.watcher is None):
+                                half.packets += 1
+                                if t_ns > half.last:
+                                    half.last = t_ns
+                                if payload:
+                                    half.bytes += payload
+                                    half.data += 1
+                                if flags & 1:
+                                    half.fin += 1
+                                continue
+                        decoder.tcp(key, data, above, end, number, t_ns)
+                        if out:
+                            yield from out
+                            out.clear()
+                        continue
+                    if protocol == 17:
+                        half = udp.get(key)
+                        if half is not None:
+                            watcher = half.watcher
+                            if watcher is None or type(watcher) is DnsWatcher:
+                                half.packets += 1
+                                if t_ns > half.last:
+                                    half.last = t_ns
+                                half.bytes += end - above - 8
+                                half.data += 1
+                                if watcher is None:
+                                    continue
+                                length = (data[above + 4] << 8) | data[above + 5]
+                                if 8 <= length < end - above:
+                                    end = above + length
+                                watcher.read(data[above + 8 : end], watcher.talk, number, t_ns)
+                                if out:
+                                    yield from out
+                                    out.clear()
+                                continue
+                        decoder.udp(key, data, above, end, number, t_ns)
+                        if out:
+                            yield from out
+                            out.clear()
+                        continue
             if known:
                 decoder.frame(link, data, original, number, t_ns)
             else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mcpdetect.ingest.dnswire import DnsFormatError, address_text
-from mcpdetect.ingest.pcap.dns import DnsReader, Ends
+from mcpdetect.ingest.pcap.dns import DnsReader, Ends, Talk
 from mcpdetect.ingest.pcap.files import NO_TIME
 from mcpdetect.ingest.pcap.flows import Half
 from mcpdetect.ingest.pcap.ledger import Ledger
@@ -15,7 +15,7 @@ from mcpdetect.model.event import Event
 from mcpdetect.model.net import QuicInitial
 from mcpdetect.model.place import Where
 
-__all__ = ["Datagrams", "UdpWatcher", "is_query"]
+__all__ = ["Datagrams", "DnsWatcher", "UdpWatcher", "is_query"]
 
 _MOST_INITIALS = 16
 _MOST_IDS = 64
@@ -38,6 +38,31 @@ class Datagrams:
     def watch(self, half: Half, ends: Ends) -> UdpWatcher:
         """Return a watcher for a half flow between ports that are not DNS's."""
         return UdpWatcher(self, half, ends)
+
+
+class DnsWatcher:
+    """Reads every datagram of a half flow to or from a DNS port.
+
+    Attributes:
+        talk: its endpoints.
+        read: what reads a message.
+    """
+
+    __slots__ = ("read", "talk")
+
+    def __init__(self, dns: DnsReader, ends: Ends) -> None:
+        self.talk = Talk(ends, "udp")
+        self.read = dns.message
+
+    def feed(self, data: bytes, number: int, t_ns: int, *, cut: bool) -> tuple[str, ...]:
+        """Take one datagram; return the event kinds that a cut may have hidden."""
+        self.read(data, self.talk, number, t_ns, cut)
+        if not cut:
+            return ()
+        return ("dns.query",) if self.talk.asks else ("dns.answer",)
+
+    def close(self) -> None:
+        """Nothing is unfinished: datagrams are whole messages."""
 
 
 class UdpWatcher:
@@ -101,7 +126,7 @@ class UdpWatcher:
                 flow.back.watcher = flow.back.watcher or UdpWatcher(self._shared, flow.back, _turned(self._ends))
         if len(flow.dns_ids) < _MOST_IDS:
             flow.dns_ids.add((data[0] << 8) | data[1])
-        self._shared.dns.events(message, data, self._ends, "udp", number, t_ns, end=number)
+        self._shared.dns.events(message, data, Talk(self._ends, "udp"), number, t_ns)
         return ("dns.query",) if cut else ()
 
     def _answer(self, data: bytes, number: int, t_ns: int, cut: bool) -> tuple[str, ...]:
@@ -112,7 +137,7 @@ class UdpWatcher:
             message = self._shared.dns.parse(data, cut)
         except DnsFormatError:
             return ("dns.answer",)
-        self._shared.dns.events(message, data, self._ends, "udp", number, t_ns, end=number)
+        self._shared.dns.events(message, data, Talk(self._ends, "udp"), number, t_ns)
         return ("dns.answer",) if cut else ()
 
     def _initial(self, data: bytes, number: int, cut: bool) -> tuple[str, ...]:

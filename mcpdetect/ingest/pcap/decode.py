@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mcpdetect.ingest.dnswire import address_text
-from mcpdetect.ingest.pcap.datagrams import Datagrams, UdpWatcher
+from mcpdetect.ingest.pcap.datagrams import Datagrams, DnsWatcher, UdpWatcher
 from mcpdetect.ingest.pcap.dns import DNS_PORTS, DnsReader
 from mcpdetect.ingest.pcap.files import NO_TIME
 from mcpdetect.ingest.pcap.flows import FlowTable, Half
@@ -28,16 +28,6 @@ _ABOVE_IP = ("net.flow", *NAMES)
 _MOST_DEPTH = 4
 _EXCERPT = 64
 _SNAPLEN = "packets longer than the snap length were cut"
-
-
-class _Always:
-    """Keeps the fast lane away from a half flow whose every datagram is read."""
-
-    def close(self) -> None:
-        """Nothing is unfinished: datagrams are whole messages."""
-
-
-_ALWAYS = _Always()
 
 
 class Decoder:
@@ -288,9 +278,9 @@ class Decoder:
             if have < (20 if protocol == _TCP else 8):
                 self._headless(source, address, size, "a TCP or UDP header that is cut or too short", data[at:])
             elif protocol == _TCP:
-                self.tcp(source + address + data[at : at + 4], data, at, end)
+                self._tcp(source + address + data[at : at + 4], data, at, end)
             else:
-                self.udp(source + address + data[at : at + 4], data, at, end)
+                self._udp(source + address + data[at : at + 4], data, at, end)
             return
         if protocol in (_ICMP, _ICMPV6):
             self._icmp(protocol, source, address, data, at, size, have)
@@ -353,15 +343,31 @@ class Decoder:
             if data[quoted + 6] in (_TCP, _UDP):
                 self.flows.attach(key, tcp=data[quoted + 6] == _TCP, error=error)
 
-    def tcp(self, key: bytes, data: bytes, at: int, end: int) -> None:
-        """Count a TCP segment whose 20-byte header is there, and read its payload while that is of interest.
+    def tcp(self, key: bytes, data: bytes, at: int, end: int, number: int, t_ns: int) -> None:
+        """Take a TCP segment of a whole frame, past the layers below.
 
         Args:
             key: source, destination, ports.
-            data: the packet.
-            at: where the TCP header begins.
-            end: where the payload ends by the IP header, perhaps behind the captured bytes.
+            data: the frame, not cut.
+            at: where the TCP header begins, all of its 20 bytes being there.
+            end: where the payload ends.
+            number: the packet's number.
+            t_ns: its time.
         """
+        self._number = number
+        self._t_ns = t_ns
+        self._cut = False
+        self._tcp(key, data, at, end)
+
+    def udp(self, key: bytes, data: bytes, at: int, end: int, number: int, t_ns: int) -> None:
+        """Take a datagram of a whole frame, past the layers below; arguments as in ``tcp``."""
+        self._number = number
+        self._t_ns = t_ns
+        self._cut = False
+        self._udp(key, data, at, end)
+
+    def _tcp(self, key: bytes, data: bytes, at: int, end: int) -> None:
+        """Count a TCP segment whose 20-byte header is there, and read its payload while that is of interest."""
         flags = data[at + 13]
         sequence = int.from_bytes(data[at + 4 : at + 8], "big")
         half = self._tcp_half(key, flags, sequence)
@@ -430,18 +436,12 @@ class Decoder:
             width = (len(key) - 4) // 2
             half.watcher = self._streams.watch((key[:width], port, key[width : 2 * width], other), half.isn)
 
-    def udp(self, key: bytes, data: bytes, at: int, end: int) -> None:
-        """Count a datagram whose header is there, and read its payload while that is of interest; see ``tcp``."""
+    def _udp(self, key: bytes, data: bytes, at: int, end: int) -> None:
+        """Count a datagram whose 8-byte header is there, and read its payload while that is of interest."""
         half = self.flows.udp.get(key)
-        port, other = (key[-4] << 8) | key[-3], (key[-2] << 8) | key[-1]
-        dns = port in DNS_PORTS or other in DNS_PORTS
-        width = (len(key) - 4) // 2
         if half is None:
             half = self.flows.open(key, self._number, self._t_ns, tcp=False)
-            if dns:
-                half.watcher = _ALWAYS
-            elif half.watcher is None:
-                half.watcher = self._datagrams.watch(half, (key[:width], port, key[width : 2 * width], other))
+            self._watch_udp(half, key)
         half.packets += 1
         if self._t_ns > half.last:
             half.last = self._t_ns
@@ -450,24 +450,21 @@ class Decoder:
         if size > 0:
             half.bytes += size
             half.data += 1
-            length = (data[at + 4] << 8) | data[at + 5]
-            stop = min(end, at + length) if length >= 8 else end
-            payload = data[at + 8 : stop]
-            cut = len(data) < stop
-            if dns:
-                self._dns.message(
-                    payload,
-                    (key[:width], port, key[width : 2 * width], other),
-                    "udp",
-                    self._number,
-                    self._t_ns,
-                    cut=cut,
-                    end=self._number,
-                )
-                if cut:
-                    touched = ("dns.query",) if other in DNS_PORTS else ("dns.answer",)
-            elif isinstance(half.watcher, UdpWatcher):
-                touched = half.watcher.feed(payload, self._number, self._t_ns, cut=cut)
+            watcher = half.watcher
+            if isinstance(watcher, (DnsWatcher, UdpWatcher)):
+                length = (data[at + 4] << 8) | data[at + 5]
+                stop = min(end, at + length) if length >= 8 else end
+                touched = watcher.feed(data[at + 8 : stop], self._number, self._t_ns, cut=len(data) < stop)
         if self._cut:
             half.cut += 1
             self._snaplen(touched)
+
+    def _watch_udp(self, half: Half, key: bytes) -> None:
+        """Have a half flow's payload looked at: all of it where a DNS port is involved, else the first."""
+        port, other = (key[-4] << 8) | key[-3], (key[-2] << 8) | key[-1]
+        width = (len(key) - 4) // 2
+        ends = (key[:width], port, key[width : 2 * width], other)
+        if port in DNS_PORTS or other in DNS_PORTS:
+            half.watcher = DnsWatcher(self._dns, ends)
+        elif half.watcher is None:
+            half.watcher = self._datagrams.watch(half, ends)

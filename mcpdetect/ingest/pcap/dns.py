@@ -11,17 +11,44 @@ from mcpdetect.model.event import Event, Unparsed
 from mcpdetect.model.net import DnsAnswer, DnsQuery
 from mcpdetect.model.place import Where
 
-__all__ = ["DNS_PORTS", "DnsReader", "Ends"]
+__all__ = ["DNS_PORTS", "DnsReader", "Ends", "Talk"]
 
 DNS_PORTS = frozenset({53, 5353, 5355})
 """Ports whose datagrams are DNS messages: DNS (RFC 1035), mDNS (RFC 6762) and LLMNR (RFC 4795)."""
 
-_MOST_MEMO = 4096
-_LONGEST_MEMO = 600
+_MOST_MEMO = 20_000
+_LONGEST_MEMO = 512
 _EXCERPT = 64
+
+_NO_QUESTION: list[tuple[str | None, str | None, str]] = [(None, None, "")]
 
 Ends = tuple[bytes, int, bytes, int]
 """Raw source address, source port, raw destination address, destination port of one message."""
+
+
+class Talk:
+    """One direction between two endpoints, as the events of its messages name it.
+
+    Attributes:
+        ends: the raw endpoints.
+        source, address: canonical addresses.
+        transport: ``udp`` or ``tcp``.
+        asks: what goes this way is a question whatever its header claims: it goes *to* a DNS port, and its names left
+            that way. Only what comes from a DNS port to another, or from one multicast port to the same, can answer.
+    """
+
+    __slots__ = ("address", "asks", "ends", "port", "source", "source_port", "transport")
+
+    def __init__(self, ends: Ends, transport: str) -> None:
+        self.ends = ends
+        self.source = address_text(ends[0])
+        self.source_port = ends[1]
+        self.address = address_text(ends[2])
+        self.port = ends[3]
+        self.transport = transport
+        self.asks = (
+            self.port in DNS_PORTS and self.source_port != 53 and (self.port == 53 or self.source_port != self.port)
+        )
 
 
 class DnsReader:
@@ -69,92 +96,60 @@ class DnsReader:
             self._memo[body] = message
         return message
 
-    def message(self, data: bytes, ends: Ends, transport: str, number: int, t_ns: int, *, cut: bool, end: int) -> bool:
+    def message(self, data: bytes, talk: Talk, number: int, t_ns: int, cut: bool = False, end: int = 0) -> bool:
         """Make the events of one message to or from a DNS port; return whether it was one.
 
         Args:
             data: the message.
-            ends: its endpoints.
-            transport: ``udp`` or ``tcp``.
+            talk: its endpoints.
             number: packet of its first byte.
             t_ns: time of that packet.
             cut: the capture holds only its beginning.
-            end: packet of its last byte.
+            end: packet of its last byte, where that is another one.
         """
         try:
             message = self.parse(data, cut)
         except DnsFormatError as error:
-            self._broken(data, ends, transport, number, t_ns, str(error), cut)
+            self._broken(data, talk, number, t_ns, str(error), cut)
             return False
-        self.events(message, data, ends, transport, number, t_ns, end=end)
+        self.events(message, data, talk, number, t_ns, end)
         if message.damage and not cut:
-            asked = (data[4] << 8) | data[5]
-            touches = [
-                kind for kind, hit in (("dns.query", len(message.questions) < asked), ("dns.answer", True)) if hit
-            ]
-            if message.response or len(message.questions) < asked:
+            missing = len(message.questions) < (data[4] << 8) | data[5]
+            if missing or message.response:
+                touches = ["dns.answer", "dns.query"] if missing else ["dns.answer"]
                 self._tell(data, number, t_ns, message.damage, touches)
         return True
 
-    def events(
-        self, message: DnsMessage, data: bytes, ends: Ends, transport: str, number: int, t_ns: int, *, end: int
-    ) -> None:
-        """Make the events of a message that was read: ``ends`` decide who asked.
-
-        A message *to* a DNS port is a question whatever its header claims: its names left that way. Only what comes
-        from a DNS port to another, or from a multicast responder, answers.
-        """
-        source, source_port, address, port = ends
-        where = Where(self._name, number, None if end == number else end, "packet")
+    def events(self, message: DnsMessage, data: bytes, talk: Talk, number: int, t_ns: int, end: int = 0) -> None:
+        """Make the events of a message that was read; arguments as in ``message``."""
+        answers = message.response and not talk.asks
+        if not (self._answers if answers else self._queries):
+            return
+        where = Where(self._name, number, end if end > number else None, "packet")
         time = t_ns if t_ns != NO_TIME else None
-        ident = (data[0] << 8) | data[1]
-        if message.response and (port not in DNS_PORTS or (source_port == port and port != 53) or source_port == 53):
-            if not self._answers:
-                return
-            server, client = address_text(source), address_text(address)
-            for name, _, kind in message.questions or [(None, None, "")]:
-                self._out(
-                    DnsAnswer(
-                        where,
-                        time,
-                        name,
-                        kind,
-                        message.rcode,
-                        message.records,
-                        seen_in="packets",
-                        no_data=_no_data(message, kind),
-                        client=client,
-                        server=server,
-                        transport=transport,
-                        id=ident,
-                    )
-                )
-            return
-        if not self._queries:
-            return
-        client, server = address_text(source), address_text(address)
-        for name, spelled, kind in message.questions or [(None, None, "")]:
-            self._out(
-                DnsQuery(
-                    where,
-                    time,
-                    name,
-                    kind,
-                    seen_in="packets",
-                    spelled=spelled,
-                    client=client,
-                    client_port=source_port,
-                    server=server,
-                    server_port=port,
-                    transport=transport,
-                    id=ident,
-                )
-            )
+        for name, spelled, kind in message.questions or _NO_QUESTION:
+            if answers:
+                answer = DnsAnswer(where, time, name, kind, message.rcode, message.records, seen_in="packets")
+                answer.no_data = _no_data(message, kind)
+                answer.client = talk.address
+                answer.server = talk.source
+                answer.transport = talk.transport
+                answer.id = (data[0] << 8) | data[1]
+                self._out(answer)
+            else:
+                query = DnsQuery(where, time, name, kind, seen_in="packets")
+                query.spelled = spelled
+                query.client = talk.source
+                query.client_port = talk.source_port
+                query.server = talk.address
+                query.server_port = talk.port
+                query.transport = talk.transport
+                query.id = (data[0] << 8) | data[1]
+                self._out(query)
 
-    def _broken(self, data: bytes, ends: Ends, transport: str, number: int, t_ns: int, reason: str, cut: bool) -> None:
+    def _broken(self, data: bytes, talk: Talk, number: int, t_ns: int, reason: str, cut: bool) -> None:
         """Account for bytes at a DNS port that are no message; going there, they are a question with unknown name."""
-        source, source_port, address, port = ends
-        asks = port in DNS_PORTS
+        asks = talk.port in DNS_PORTS
         if asks and self._queries:
             self._out(
                 DnsQuery(
@@ -163,15 +158,17 @@ class DnsReader:
                     None,
                     "",
                     seen_in="packets",
-                    client=address_text(source),
-                    client_port=source_port,
-                    server=address_text(address),
-                    server_port=port,
-                    transport=transport,
+                    client=talk.source,
+                    client_port=talk.source_port,
+                    server=talk.address,
+                    server_port=talk.port,
+                    transport=talk.transport,
                 )
             )
         if not cut:
-            touches = [kind for kind, hit in (("dns.query", asks), ("dns.answer", source_port in DNS_PORTS)) if hit]
+            touches = [
+                kind for kind, hit in (("dns.query", asks), ("dns.answer", talk.source_port in DNS_PORTS)) if hit
+            ]
             self._tell(data, number, t_ns, reason, touches)
 
     def _tell(self, data: bytes, number: int, t_ns: int, reason: str, touches: list[str]) -> None:
@@ -195,4 +192,4 @@ def _no_data(message: DnsMessage, kind: str) -> bool:
     """Return whether an answer says that the name has no record of the kind asked for."""
     if message.rcode != "NOERROR" or message.truncated or message.damage or not kind or kind == "ANY":
         return False
-    return all(record.type != kind for record in message.records)
+    return kind not in [record.type for record in message.records]

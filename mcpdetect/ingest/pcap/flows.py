@@ -15,7 +15,8 @@ __all__ = ["IDLE_NS", "Flow", "FlowTable", "Half", "Watcher", "reverse"]
 IDLE_NS = 120_000_000_000
 """A flow is given out after this much silence; the longest pause between SYN repeats of Linux is shorter."""
 
-_SCAN_NS = 30_000_000_000
+_SCAN_NS = 10_000_000_000
+_CLOSED_NS = 20_000_000_000
 _MOST_FLOWS = 60_000
 _MOST_REMEMBERED = 20_000
 _MOST_ICMP = 32
@@ -90,7 +91,6 @@ class FlowTable:
         tcp, udp: half flows by the key of their direction, for the fast lane to look up.
         overflows: flows given out early because there were too many.
         unkept_icmp: ICMP errors beyond the number a flow keeps.
-        next_scan: capture time at which ``scan`` should be called next.
     """
 
     def __init__(self, name: str, emit: Callable[[NetFlow], None] | None) -> None:
@@ -102,7 +102,6 @@ class FlowTable:
         self._remembered: dict[tuple[bytes, bool], None] = {}
         self.overflows = 0
         self.unkept_icmp = 0
-        self.next_scan = 0
 
     def open(self, key: bytes, number: int, t_ns: int, *, tcp: bool, answers: bool = False) -> Half:
         """Return the half flow of ``key``, which is not in the table yet; a new flow where the other half is missing.
@@ -164,11 +163,15 @@ class FlowTable:
         if self._emit is not None:
             self._emit(self._event(flow))
 
-    def scan(self, now: int) -> None:
-        """Give out flows that have been silent for ``IDLE_NS``."""
-        self.next_scan = now + _SCAN_NS
-        for flow in [flow for flow in self._flows.values() if now - flow.last > IDLE_NS]:
+    def scan(self, now: int) -> int:
+        """Give out flows that have been silent for ``IDLE_NS``, closed ones sooner; return when to scan again."""
+        for flow in [
+            flow
+            for flow in self._flows.values()
+            if now - flow.last > IDLE_NS or (now - flow.last > _CLOSED_NS and flow.closed)
+        ]:
             self._retire(flow)
+        return now + _SCAN_NS
 
     def close(self) -> None:
         """Give out everything."""

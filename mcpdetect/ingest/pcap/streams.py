@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mcpdetect.ingest.dnswire import address_text
-from mcpdetect.ingest.pcap.dns import DNS_PORTS, DnsReader, Ends
+from mcpdetect.ingest.pcap.dns import DNS_PORTS, DnsReader, Ends, Talk
 from mcpdetect.ingest.pcap.files import NO_TIME
 from mcpdetect.ingest.pcap.http import Request, RequestReader, may_be_request
 from mcpdetect.ingest.pcap.ledger import Ledger
@@ -70,6 +70,7 @@ class TcpWatcher:
         "_segments",
         "_shared",
         "_t_ns",
+        "_talk",
         "done",
         "hidden",
     )
@@ -86,6 +87,7 @@ class TcpWatcher:
         self._segments = 0
         self._need = 0
         self._http: RequestReader | None = None
+        self._talk: Talk | None = None
         self._contested = False
         self._first = 0
         self._last = 0
@@ -384,10 +386,11 @@ class TcpWatcher:
             message = bytes(buffer[2 : 2 + length])
             self._shared.held -= min(len(buffer), 2 + length)
             del buffer[: 2 + length]
+            if self._talk is None:
+                self._talk = Talk(self._ends, "tcp")
             understood = self._shared.dns.message(
                 message,
-                self._ends,
-                "tcp",
+                self._talk,
                 self._first,
                 self._t_ns,
                 cut=cut and len(message) < length,
