@@ -34,7 +34,7 @@ __all__ = [
 
 _PIPE_WIDTH = 100
 _CHUNK = 256
-_NARROWEST, _WIDEST = 40, 120
+_NARROWEST, _WIDEST = 40, 200
 
 
 class OutputError(click.ClickException):

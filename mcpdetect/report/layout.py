@@ -22,6 +22,8 @@ _SGR: dict[Role, str] = {
     "ask": "35",
 }
 
+_PROSE = 110
+
 # Characters of ours that a terminal without Unicode is shown in another way.
 _ASCII = str.maketrans({"●": "*", "○": "-", "×": "x", "·": "-", "…": "...", "→": "->", "–": "-", "µ": "u"})
 
@@ -31,7 +33,7 @@ class Style:
     """How text is dressed.
 
     Attributes:
-        width: columns to wrap at.
+        width: columns of a table; prose is wrapped at ``prose``.
         color: ANSI colours are wanted.
         plain: the output cannot carry characters outside ASCII; every such character is written out.
     """
@@ -39,6 +41,11 @@ class Style:
     width: int = 100
     color: bool = False
     plain: bool = False
+
+    @property
+    def prose(self) -> int:
+        """Columns at which sentences are wrapped: longer lines are hard to read."""
+        return min(self.width, _PROSE)
 
     def paint(self, text: str, role: Role) -> str:
         """Return ``text`` in the colour of ``role``, or as it is where no colour is wanted."""

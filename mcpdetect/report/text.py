@@ -19,6 +19,7 @@ __all__ = ["text_report"]
 
 _ORDER = list(VERDICTS)
 _WIDE = 110
+_KEEP = "\u00a0"
 
 
 def text_report(
@@ -114,12 +115,12 @@ def _parts(views: Sequence[View], style: Style) -> list[str]:
         tally = Counter(check.verdict for check in checks)
         counts = ", ".join(f"{tally[word]} {VERDICTS[word][1]}" for word in _ORDER if tally[word])
         lines += [f"  {line}" for line in head_section(view.result, style, view.base, part=True)]
-        lines += wrapped(counts or "no check", style.width, "    verdicts  ")
+        lines += wrapped(counts or "no check", style.prose, "    verdicts  ")
         for check in _by_gravity(checks):
             if check.verdict != "not_detected":
                 symbol = VERDICTS[check.verdict][0]
                 lines += wrapped(
-                    f"{symbol} {shown(check.check)}: {shown(check.reason, 300)}", style.width, " " * 14, " " * 16
+                    f"{symbol} {shown(check.check)}: {shown(check.reason, 300)}", style.prose, " " * 14, " " * 16
                 )
     return lines
 
@@ -140,10 +141,11 @@ def _summary(results: Sequence[Result], end: Outcome, style: Style) -> list[str]
     total = counted(len(checks), "check")
     if len(results) > 1:
         total = f"{counted(len(results), 'run')}, {total}"
-    head = f"{total}: {', '.join(told)}" if told else total
+    # Spaces that do not break keep a number with what it counts.
+    head = f"{total}: {', '.join(item.replace(' ', _KEEP) for item in told)}" if told else total
     tail = f"exit {end.code}: {shown(end.meaning)}"
     role: Role = "quiet" if end.code == EXIT_OK else "title"
-    if len(head) + 3 + len(tail) <= style.width:
-        return [f"{head} · {style.paint(tail, role)}"]
-    lines = wrapped(head, style.width)
-    return lines + [style.paint(line, role) for line in wrapped(tail, style.width)]
+    if len(head) + 3 + len(tail) <= style.prose:
+        return [f"{head.replace(_KEEP, ' ')} · {style.paint(tail, role)}"]
+    lines = [line.replace(_KEEP, " ") for line in wrapped(head, style.prose)]
+    return lines + [style.paint(line, role) for line in wrapped(tail, style.prose)]

@@ -75,7 +75,7 @@ def findings_section(result: Result, views: Sequence[View], style: Style, *, ver
 
 def _check(check: CheckResult, views: Sequence[View], style: Style, *, verbose: bool) -> list[str]:
     title = shown(check.title, _LONG)
-    first, *rest = wrapped(f"{shown(check.check)}  {title}", style.width, "", "  ")
+    first, *rest = wrapped(f"{shown(check.check)}  {title}", style.prose, "", "  ")
     lines = ["", style.paint(shown(check.check), "title") + first.removeprefix(shown(check.check)), *rest]
     groups = _fold(check, views)
     listed = groups if verbose else groups[:_MOST_FINDINGS]
@@ -127,20 +127,20 @@ def _finding(group: _Folded, style: Style, *, verbose: bool) -> list[str]:
     finding = group.first
     level = f"[{finding.level}]"
     times = f" ×{group.count:,}" if group.count > 1 else ""
-    first, *others = wrapped(shown(finding.title, _LONG) + times, style.width, f"  {level} ", "    ")
+    first, *others = wrapped(shown(finding.title, _LONG) + times, style.prose, f"  {level} ", "    ")
     lines = ["", first.replace(level, style.paint(level, LEVEL_ROLES[finding.level]), 1), *others]
-    lines += wrapped(shown(finding.reason, 2 * _LONG), style.width, "    ")
+    lines += wrapped(shown(finding.reason, 2 * _LONG), style.prose, "    ")
     for explanation in finding.explanations:
-        lines += wrapped(_explained(explanation), style.width, "    ordinary  ")
+        lines += wrapped(_explained(explanation), style.prose, "    ordinary  ")
     if who := _who(group):
-        lines += wrapped(who, style.width, "    by        ")
+        lines += wrapped(who, style.prose, "    by        ")
     if group.runs:
-        lines += wrapped(", ".join(group.runs), style.width, "    in        ")
+        lines += wrapped(", ".join(group.runs), style.prose, "    in        ")
     if verbose:
         for name, value in finding.facts.items():
             text = ", ".join(value) if isinstance(value, list) else str(value)
-            lines += wrapped(shown(f"{name} = {text}", _LONG), style.width, "    fact      ")
-        lines += wrapped(shown(finding.key), style.width, "    key       ")
+            lines += wrapped(shown(f"{name} = {text}", _LONG), style.prose, "    fact      ")
+        lines += wrapped(shown(finding.key), style.prose, "    key       ")
     places = list(group.places)
     head = "    where     "
     for place in places if verbose else places[:_MOST_PLACES]:

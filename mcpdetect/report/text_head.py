@@ -46,7 +46,7 @@ def head_section(result: Result, style: Style, base: str, *, part: bool = False)
     if result.parts:
         facts.append(("runs", ", ".join(shown(part.run.id) for part in result.parts)))
     for name, text in facts:
-        lines += wrapped(text, style.width, f"  {name:<10}")
+        lines += wrapped(text, style.prose, f"  {name:<10}")
     return lines if result.parts else lines + _evidence(result, style, base)
 
 
@@ -64,15 +64,21 @@ def _evidence(result: Result, style: Style, base: str) -> list[str]:
         for item in sorted(seen, key=lambda item: CHANNELS.index(item.channel))
     ]
     lines = []
-    for row in columns(rows):
+    laid = columns(rows)
+    if any(text_width("  " + "".join(row[:-1]).rstrip()) > style.width for row in laid):
+        for row in rows:
+            lines.append(f"  {row[0]:<10}{row[1]}")
+            lines += wrapped(", ".join(part for part in row[2:] if part), style.width, " " * 12)
+        laid = []
+    for row in laid:
         head = "  " + "".join(row[:-1]).rstrip()
         if text_width(head) + 2 + text_width(row[-1]) <= style.width or not row[-1]:
             lines.append(f"  {''.join(row)}".rstrip())
         else:
-            lines += [head, *wrapped(row[-1], style.width, "            ")]
+            lines += [head, *wrapped(row[-1], style.width, " " * 12)]
     absent = [channel for channel in CHANNELS if channel not in {item.channel for item in seen}]
     if absent:
-        lines += [style.paint(line, "quiet") for line in wrapped(", ".join(absent), style.width, "  absent    ")]
+        lines += [style.paint(line, "quiet") for line in wrapped(", ".join(absent), style.prose, "  absent    ")]
     return lines
 
 

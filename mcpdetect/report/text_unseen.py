@@ -42,9 +42,9 @@ def unseen_section(result: Result, views: Sequence[View], style: Style) -> list[
     if crashed:
         lines.append(style.paint("CRASHED", "title"))
         for check in crashed:
-            lines += wrapped(f"{shown(check.check)}: {shown(check.reason, 2 * _LONG)}", style.width, "  ! ", "    ")
+            lines += wrapped(f"{shown(check.check)}: {shown(check.reason, 2 * _LONG)}", style.prose, "  ! ", "    ")
         lines += wrapped(
-            "A crash is a fault of the detector, whatever the evidence holds: please report it.", style.width, "    "
+            "A crash is a fault of the detector, whatever the evidence holds: please report it.", style.prose, "    "
         )
     reasons: dict[str, list[str]] = {}
     for check in result.checks:
@@ -59,12 +59,12 @@ def unseen_section(result: Result, views: Sequence[View], style: Style) -> list[
     for reason, checks in reasons.items():
         own = [item for item in limits if item.checks and set(item.checks) <= set(checks)]
         limits = [item for item in limits if item not in own]
-        lines += wrapped(", ".join(shown(check) for check in checks), style.width, "  ? ", "    ")
+        lines += wrapped(", ".join(shown(check) for check in checks), style.prose, "  ? ", "    ")
         lines += _because(reason, own, style)
     for item in limits:
         lines += _lost(item, style)
         if item.checks:
-            lines += wrapped(f"may hide a fact from {_some(item.checks)}", style.width, "      ")
+            lines += wrapped(f"may hide a fact from {_some(item.checks)}", style.prose, "      ")
     return lines
 
 
@@ -77,10 +77,10 @@ def _because(reason: str, limits: list[_Lost], style: Style) -> list[str]:
         or item.what == "not-configured"
         for item in limits
     )
-    lines = [] if told else wrapped(shown(reason, 2 * _LONG), style.width, "      ")
+    lines = [] if told else wrapped(shown(reason, 2 * _LONG), style.prose, "      ")
     for item in limits:
         bullet = "      - " if len(limits) > 1 or not told else "      "
-        lines += wrapped(f"{_detail(item)}{_extent(item)}", style.width, bullet)
+        lines += wrapped(f"{_detail(item)}{_extent(item)}", style.prose, bullet)
     return lines
 
 
@@ -95,7 +95,7 @@ def notes_section(result: Result, views: Sequence[View], style: Style, *, verbos
     """
     lines: list[str] = []
     for note in dict.fromkeys(result.notes):
-        lines += wrapped(shown(note, 2 * _LONG), style.width, "  - ")
+        lines += wrapped(shown(note, 2 * _LONG), style.prose, "  - ")
     told = {(item.what, item.detail) for item in _limits(views, hides=True)}
     for item in [*_limits(views, hides=False), *_losses(views)]:
         if (item.what, item.detail) not in told:
@@ -105,10 +105,10 @@ def notes_section(result: Result, views: Sequence[View], style: Style, *, verbos
     if verbose:
         for check in blind:
             for what in check.blind_to:
-                lines += wrapped(f"{shown(check.check)} is blind to {shown(what, _LONG)}", style.width, "  - ")
+                lines += wrapped(f"{shown(check.check)} is blind to {shown(what, _LONG)}", style.prose, "  - ")
     elif blind:
         lines += wrapped(
-            "what a check cannot see even in full evidence: -v, or mcpdetect detectors ID", style.width, "  - "
+            "what a check cannot see even in full evidence: -v, or mcpdetect detectors ID", style.prose, "  - "
         )
     return [style.paint("NOTES", "title"), *lines] if lines else []
 
@@ -144,7 +144,7 @@ def _lost_of(loss: Limit | Loss, view: View) -> _Lost:
 
 
 def _lost(item: _Lost, style: Style) -> list[str]:
-    return wrapped(f"{_detail(item)}{_extent(item)}", style.width, "  - ")
+    return wrapped(f"{_detail(item)}{_extent(item)}", style.prose, "  - ")
 
 
 def _detail(item: _Lost) -> str:

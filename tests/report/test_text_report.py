@@ -171,3 +171,20 @@ def test_an_observation_of_another_clock_shows_a_length_and_no_hour() -> None:
     done = result(check(), observations=[observation(clock="relative", begin_ns=0, end_ns=90_000_000_000)])
     text = text_report([done], Outcome(0, "no finding"), Style(width=100))
     assert "  syscalls  trace.log  strace  declared  1 min 30 s  10,123 lines\n" in text
+
+
+def test_evidence_with_long_names_is_told_in_two_lines_each() -> None:
+    done = result(
+        check(),
+        observations=[
+            observation(source=f"corpus/egress/direct-ip/node-tcp4/{'x' * 20}/strace.log.zst"),
+            observation("packets", "capture.pcap", "pcap", counts={"packets": 9}, complete=False),
+        ],
+    )
+    text = text_report([done], outcome([done]), Style(width=80))
+    assert (
+        f"  syscalls  corpus/egress/direct-ip/node-tcp4/{'x' * 20}/strace.log.zst\n"
+        "            strace, declared, 12:19:52Z 11.2 s, 10,123 lines\n"
+        "  packets   capture.pcap\n"
+        "            pcap, declared, 12:19:52Z 11.2 s, 9 packets, end not seen\n"
+    ) in text
