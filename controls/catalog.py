@@ -14,7 +14,7 @@ __all__ = ["PLANTED", "Control", "Variant", "controls", "load_control"]
 
 PLANTED = Path(__file__).resolve().parent / "planted"
 
-_CELL = ("ipv6", "dns", "capture", "hosts", "folder", "resolver")
+_CELL = ("ipv6", "dns", "capture", "counters", "hosts", "folder", "resolver")
 _VARIANT_SHAPE: Any = {
     "truth": None,
     "why": None,
@@ -47,7 +47,7 @@ class Variant:
         build: C sources compiled before the run, by file name.
         link: ``static`` or ``dynamic``: a dynamic program uses the resolver of the C library as most do.
         denial: name of the denial, None for an open network.
-        ipv6, dns, capture, hosts, folder, resolver: the cell; see ``Cell`` and ``Room``.
+        ipv6, dns, capture, counters, hosts, folder, resolver: the cell and what is kept of it; see ``Cell`` and ``Room``.
         mcp: the recorder speaks MCP with it over stdio.
         seconds: how long it may take.
         expectations: file beside the control that documents the server's behaviour.
@@ -66,6 +66,7 @@ class Variant:
     ipv6: bool = True
     dns: str = "answer"
     capture: bool = True
+    counters: bool = True
     hosts: tuple[str, ...] = ()
     folder: str | None = None
     resolver: tuple[str, ...] = ()
@@ -112,6 +113,7 @@ def load_control(folder: Path) -> Control:
             ipv6=bool(cell.get("ipv6", True)),
             dns=str(cell.get("dns", "answer")),
             capture=bool(cell.get("capture", True)),
+            counters=bool(cell.get("counters", True)),
             hosts=tuple(str(line) for line in cell.get("hosts") or ()),
             folder=cell.get("folder"),
             resolver=tuple(str(line) for line in cell.get("resolver") or ()),

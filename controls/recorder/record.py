@@ -146,7 +146,7 @@ def _run(
         if not room.log.exists() or not room.log.stat().st_size:
             raise RecorderError(f"{case}: strace wrote nothing:\n{room.said()}")
         cell.settle()
-        counted = cell.counters()
+        counted = cell.counters() if variant.counters else None
         cell.close_watchers()
         closed = time.time_ns()
     pieces = _pieces(variant, room, watch, options, counted)
