@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import cache
 from pathlib import Path
 
 from pydantic import TypeAdapter
@@ -16,6 +17,11 @@ from mcpdetect.model.observation import Loss, Observation
 NAME = "trace.log"
 
 
+@cache
+def _schema(kind: str) -> TypeAdapter[Event]:
+    return TypeAdapter(EVENT_TYPES[kind])
+
+
 def read(
     folder: Path, text: str | bytes, wanted: frozenset[str] | None = None, declared: Declared | None = None
 ) -> tuple[list[Event], Observation]:
@@ -25,7 +31,7 @@ def read(
     log = StraceLog(path, NAME, declared)
     events = list(log.events(wanted))
     for event in events:
-        TypeAdapter(EVENT_TYPES[event.kind]).validate_python(event, strict=True)
+        _schema(event.kind).validate_python(event, strict=True)
         assert event.where.file == NAME
     assert log.observation.counts["events"] == len(events)
     return events, log.observation
