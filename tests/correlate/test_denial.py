@@ -1,0 +1,253 @@
+"""The denial table, row by row: what calls alone, calls with packets, and calls with firewall evidence must say."""
+
+from __future__ import annotations
+
+import pytest
+from made_events import MS, S, connect, dropped, flow, packet, received, sent, state
+
+from mcpdetect.correlate.contacts import Contacts
+from mcpdetect.correlate.denial import Denial, Judgement, RunView
+from mcpdetect.model.event import Event
+from mcpdetect.model.net import NetPacket
+from mcpdetect.model.place import Where
+from mcpdetect.model.trace import Run
+from mcpdetect.model.vocabulary import DenialMode
+
+Window = tuple[int | None, int | None]
+
+
+def judged(
+    events: list[Event], *, packets: bool = False, window: Window = (0, 100 * S), mode: str = "open"
+) -> list[Judgement]:
+    """Feed a run to the facts and return the judgements of every attempt, in order."""
+    run = Run(mode=mode)
+    contacts = Contacts(run)
+    denial = Denial(run, contacts)
+    for event in events:
+        contacts.on_event(event)
+        if event.kind in Denial.kinds:
+            denial.on_event(event)
+    view = denial.view(packets, window)
+    return [judgement for target in contacts.targets() for _, judgement in denial.judge(target, view)]
+
+
+def one(events: list[Event], *, packets: bool = False, mode: str = "open") -> tuple[bool | None, DenialMode | None]:
+    results = judged(events, packets=packets, mode=mode)
+    assert len(results) == 1
+    return results[0].blocked, results[0].mode
+
+
+def silent() -> list[Event]:
+    """A non-blocking connect without any later word, given up after five seconds."""
+    return [connect(1, pending=True), state(2, "close", t=6 * S)]
+
+
+def refusal(status: str, after: int = MS) -> list[Event]:
+    return [connect(1, pending=True), state(2, "so_error", status, t=S + after)]
+
+
+def datagram(error: str | None = None, *, count: int = 1) -> list[Event]:
+    return [sent(line, transport="udp", error=error, port=5140) for line in range(1, count + 1)]
+
+
+def arp(number: int, t: int) -> NetPacket:
+    return NetPacket(packet(number), t, protocol="arp", source="10.77.0.2", address="10.77.0.1")
+
+
+UDP_REFUSED = sent(90, "10.77.0.1", error="EPERM", transport="udp", port=53, socket="s9")
+
+CALLS_ALONE: list[tuple[str, list[Event], bool | None, DenialMode | None]] = [
+    ("output drop, tcp", silent(), None, None),
+    ("output drop, tcp blocking", [connect(1, error="ETIMEDOUT")], None, None),
+    ("output drop, udp", datagram("EPERM"), True, "output-drop"),
+    ("gateway drop, udp", datagram(), None, None),
+    ("link down, tcp", refusal("EHOSTUNREACH", 3 * S), True, "link-down"),
+    ("output reject, tcp", refusal("ECONNREFUSED"), None, "refused"),
+    ("output reject, udp", datagram("EPERM"), True, "output-drop"),
+    ("output reject admin, tcp", refusal("EHOSTUNREACH"), True, "rejected-on-path"),
+    ("output reject no-route, tcp", [connect(1, error="ENETUNREACH")], True, "no-route"),
+    ("tcp reset or closed port", [connect(1, error="ECONNREFUSED")], None, "refused"),
+    ("gateway reject, udp second send", [*datagram(), *datagram("ECONNREFUSED")], None, "refused"),
+    ("gateway reject admin, udp second send", [*datagram(), *datagram("EHOSTUNREACH")], True, "route-unreachable"),
+    ("blackhole route, tcp", [connect(1, error="EINVAL")], True, "route-blackhole"),
+    ("blackhole route, udp", datagram("EINVAL"), True, "route-blackhole"),
+    ("unreachable route, tcp", [connect(1, error="EHOSTUNREACH")], None, None),
+    ("unreachable route, udp", datagram("EHOSTUNREACH"), True, "route-unreachable"),
+    ("prohibit route, tcp", [connect(1, error="EACCES")], True, "route-prohibit"),
+    ("prohibit route, udp", datagram("EACCES"), True, "route-prohibit"),
+    ("no route, tcp", [connect(1, error="ENETUNREACH")], True, "no-route"),
+    ("no route, udp", datagram("ENETUNREACH"), True, "no-route"),
+    ("no route, connected udp", [connect(1, error="ENETUNREACH", transport="udp", port=5140)], True, "no-route"),
+    ("interface down", [connect(1, error="ENETDOWN")], True, "no-route"),
+    ("seccomp on connect, tcp", [connect(1, error="EPERM")], True, "policy"),
+    ("seccomp on connect, udp", [connect(1, error="EPERM", transport="udp", port=5140)], True, "output-drop"),
+    ("open, tcp", [connect(1)], False, None),
+    ("open, tcp non-blocking", refusal("0"), False, None),
+    ("open, udp answered", [*datagram(), received(2, transport="udp", port=5140)], False, None),
+]
+
+
+@pytest.mark.parametrize(("row", "events", "blocked", "mode"), CALLS_ALONE, ids=[row[0] for row in CALLS_ALONE])
+def test_what_the_calls_alone_say(row: str, events: list[Event], blocked: bool | None, mode: DenialMode | None) -> None:
+    assert one(events) == (blocked, mode)
+
+
+WITH_PACKETS: list[tuple[str, list[Event], bool | None, DenialMode | None]] = [
+    ("output drop: no packet at all", silent(), True, "output-drop"),
+    ("output drop, blocking", [connect(1, error="ETIMEDOUT")], True, "output-drop"),
+    ("output reject: refused without a packet", refusal("ECONNREFUSED"), True, "output-reject"),
+    ("output reject admin: unreachable at once", refusal("EHOSTUNREACH"), True, "output-reject"),
+    ("gateway drop: the SYN repeats", [*silent(), flow(1, syn=3)], True, "dropped-on-path"),
+    ("gateway drop: one SYN, kept open", [*silent(), flow(1)], True, "dropped-on-path"),
+    (
+        "gateway drop: given up early",
+        [connect(1, pending=True), state(2, "close", t=S + 300 * MS), flow(1)],
+        None,
+        None,
+    ),
+    ("gateway reject: ICMP 3/3", [*refusal("ECONNREFUSED"), flow(1, icmp=(3, 3))], True, "rejected-on-path"),
+    ("gateway reject admin: ICMP 3/13", [*refusal("EHOSTUNREACH"), flow(1, icmp=(3, 13))], True, "rejected-on-path"),
+    ("gateway reject, udp", [*datagram(), flow(1, transport="udp", port=5140, icmp=(3, 3))], True, "rejected-on-path"),
+    ("reset: closed port or filter", [*refusal("ECONNREFUSED"), flow(1, rst_in=1)], None, "refused"),
+    ("input drop: answers come, nothing works", [*silent(), flow(1, syn=3, syn_ack=3)], True, "input-drop"),
+    ("link down: only address requests", [*silent(), arp(1, S), arp(2, 2 * S), arp(3, 3 * S)], True, "link-down"),
+    ("unreachable route", [connect(1, error="EHOSTUNREACH")], True, "route-unreachable"),
+    ("udp lost on the way", [*datagram(), flow(1, transport="udp", port=5140)], None, None),
+    ("udp answered on the wire", [*datagram(), flow(1, transport="udp", port=5140, packets_in=1)], False, None),
+    ("established on the wire", [*silent(), flow(1, syn_ack=1)], False, None),
+]
+
+
+@pytest.mark.parametrize(("row", "events", "blocked", "mode"), WITH_PACKETS, ids=[row[0] for row in WITH_PACKETS])
+def test_what_calls_and_packets_say(
+    row: str, events: list[Event], blocked: bool | None, mode: DenialMode | None
+) -> None:
+    assert one(events, packets=True) == (blocked, mode)
+
+
+WITH_FIREWALL: list[tuple[str, list[Event], bool | None, DenialMode | None]] = [
+    ("a log line for the destination", [*silent(), dropped(1)], True, "output-drop"),
+    ("a log line that names no action", [*silent(), dropped(1, action="logged")], True, "output-drop"),
+    ("a log line of a reject", [*refusal("ECONNREFUSED"), dropped(1, action="reject")], True, "output-reject"),
+    ("a log line of the gateway", [*silent(), dropped(1, prefix="FWD")], True, "dropped-on-path"),
+    ("a log line that says accept", [*silent(), dropped(1, action="accept")], None, None),
+    ("a log line for another port", [*silent(), dropped(1, port=80)], None, None),
+    ("a counter that grew", [*silent(), dropped(1, None, port=None, packets=4)], True, "output-drop"),
+    ("a line for an established connection", [connect(1), dropped(1)], False, None),
+]
+
+
+@pytest.mark.parametrize(("row", "events", "blocked", "mode"), WITH_FIREWALL, ids=[row[0] for row in WITH_FIREWALL])
+def test_what_calls_and_the_firewall_say(
+    row: str, events: list[Event], blocked: bool | None, mode: DenialMode | None
+) -> None:
+    assert one(events) == (blocked, mode)
+
+
+def test_a_datagram_that_met_eperm_explains_a_silent_connection_of_the_same_run() -> None:
+    results = judged([*silent(), UDP_REFUSED])
+    assert [(item.blocked, item.mode) for item in results] == [(True, "output-drop"), (True, "output-drop")]
+    assert results[0].why.endswith("datagram sends of this run met EPERM: a local filter")
+
+
+def test_landlock_refuses_tcp_while_datagrams_leave() -> None:
+    results = judged([connect(1, error="EACCES"), sent(2, transport="udp", source="argument", socket="s2")])
+    assert [(item.blocked, item.mode) for item in results] == [(True, "policy"), (None, None)]
+
+
+def test_a_missing_ipv6_network_is_no_denial_while_ipv4_goes_on() -> None:
+    six = connect(1, "2001:db8::9", "ENETUNREACH", family="inet6")
+    results = judged([six, connect(2, socket="s2")])
+    assert [(item.blocked, item.mode) for item in results] == [(False, None), (False, None)]
+    assert one([six]) == (True, "no-route")
+
+
+def test_a_capture_that_ran_at_another_time_proves_no_drop() -> None:
+    late = judged(silent(), packets=True, window=(10 * S, 20 * S))
+    early = judged(silent(), packets=True, window=(0, S // 2 - 2 * S))
+    inside = judged(silent(), packets=True, window=(2 * S, 20 * S))
+    assert [item.blocked for item in (*late, *early, *inside)] == [None, None, True]
+
+
+def test_times_of_another_clock_are_not_compared_with_the_captures() -> None:
+    epoch = 1_700_000_000 * S
+    results = judged([*silent(), flow(1, t=epoch, syn=3)], packets=True, window=(epoch, epoch + 9 * S))
+    assert [(item.blocked, item.mode) for item in results] == [(True, "dropped-on-path")]
+
+
+def test_flows_are_dealt_to_attempts_by_time() -> None:
+    events: list[Event] = [
+        connect(1, pending=True, t=S),
+        state(2, "so_error", "0", t=S + MS),
+        connect(3, pending=True, t=20 * S, socket="s2"),
+        state(4, "close", t=26 * S, socket="s2"),
+        flow(1, t=S, syn_ack=1),
+        flow(5, t=20 * S, syn=4, source_port=40001),
+    ]
+    results = judged(events, packets=True)
+    assert [(item.blocked, item.mode) for item in results] == [(False, None), (True, "dropped-on-path")]
+    assert results[1].where == [Where("capture.pcap", 5, unit="packet")]
+
+
+def test_an_icmp_error_is_pointed_at_with_its_sender() -> None:
+    result = judged([*refusal("ECONNREFUSED"), flow(1, icmp=(3, 3))], packets=True)[0]
+    assert result.why == "10.77.0.1 answered with ICMP type 3 code 3"
+    assert result.where == [Where("capture.pcap", 1, unit="packet"), Where("capture.pcap", 2, unit="packet")]
+
+
+def wire_alone(events: list[Event]) -> tuple[bool | None, DenialMode | None] | None:
+    run = Run()
+    contacts = Contacts(run)
+    for event in events:
+        contacts.on_event(event)
+    targets = list(contacts.targets())
+    assert len(targets) == 1
+    judgement = Denial(run, contacts).judge_wire(targets[0])
+    return None if judgement is None else (judgement.blocked, judgement.mode)
+
+
+@pytest.mark.parametrize(
+    ("events", "outcome"),
+    [
+        ([dropped(1)], (True, "output-drop")),
+        ([dropped(1, action="reject", prefix="FWD")], (True, "rejected-on-path")),
+        ([dropped(1, action="logged")], (None, None)),
+        ([dropped(1, action="logged"), flow(1, syn_ack=1)], None),
+        ([flow(1, syn=3)], (True, "dropped-on-path")),
+        ([flow(1)], (None, None)),
+        ([flow(1, syn_ack=1)], None),
+        ([flow(1, icmp=(3, 13))], (True, "rejected-on-path")),
+        ([flow(1, icmp=(3, 3), packets_in=1)], None),
+        ([flow(1, midstream=True, syn=0)], None),
+        ([flow(1, transport="udp")], None),
+        ([flow(1, transport="udp", icmp=(3, 3))], (True, "rejected-on-path")),
+        ([flow(1), flow(3, syn=2)], (True, "dropped-on-path")),
+    ],
+)
+def test_what_wire_and_firewall_say_without_any_call(
+    events: list[Event], outcome: tuple[bool | None, DenialMode | None] | None
+) -> None:
+    assert wire_alone(events) == outcome
+
+
+@pytest.mark.parametrize(
+    ("t_ns", "window", "captured"),
+    [
+        (S, (None, None), True),
+        (S, (0, 2 * S), True),
+        (None, (0, 2 * S), False),
+        (S, (5 * S, None), False),
+        (9 * S, (None, S), False),
+        (2 * S, (None, S), True),
+    ],
+)
+def test_a_capture_covers_its_window_and_a_little(
+    t_ns: int | None, window: tuple[int | None, int | None], captured: bool
+) -> None:
+    assert RunView(True, False, False, False, False, window).captured(t_ns) is captured
+    assert RunView(False, False, False, False, False, window).captured(t_ns) is False
+
+
+def test_denial_without_contacts_is_a_fault_of_the_caller() -> None:
+    with pytest.raises(TypeError, match="Denial reads Contacts"):
+        Denial(Run(), Denial(Run(), Contacts(Run())))
