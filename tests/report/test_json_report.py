@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 
+import jsonschema
 import msgspec
 from report_samples import check, full, result, run
 
 from mcpdetect.model.result import Result
 from mcpdetect.report.json_report import json_report
 from mcpdetect.report.outcome import Unreadable
+from mcpdetect.report.schema import schema
 
 
 def test_one_result_is_the_document_itself() -> None:
@@ -40,3 +42,16 @@ def test_names_that_are_no_utf8_are_written_out() -> None:
     loaded = json.loads(json_report([result(check(), run=run("caf\udce9\ud800", target=["\udcff"]))]))
     assert loaded["run"]["id"] == "caf\\xe9\\ud800"
     assert loaded["run"]["target"] == ["\\xff"]
+
+
+def test_reports_meet_the_published_schemas() -> None:
+    done = full()
+    for kind, raw in (
+        ("result", json_report([done])),
+        ("result", json_report([result(check(), parts=[done])])),
+        ("results", json_report([done, done], [Unreadable("a", "b")])),
+        ("results", json_report([], [Unreadable("a", "b")])),
+    ):
+        validator = jsonschema.Draft202012Validator(schema(kind))
+        validator.check_schema(schema(kind))
+        assert list(validator.iter_errors(json.loads(raw))) == []
