@@ -17,7 +17,7 @@ from mcpdetect.model.vocabulary import Channel
 
 __all__ = ["open_adapter", "open_bundle", "open_evidence_files", "open_trace"]
 
-_READ: tuple[Channel, ...] = ("syscalls", "packets", "dns", "firewall", "mcp")
+_READ: tuple[Channel, ...] = ("syscalls", "packets", "dns", "firewall", "mcp", "binaries")
 """Channels that ``open_adapter`` has an adapter for."""
 
 
@@ -182,6 +182,10 @@ def open_adapter(
         from mcpdetect.ingest.mcp import McpTranscript
 
         return McpTranscript(path, name, declared)
+    if channel == "binaries":
+        from mcpdetect.ingest.elf import BinaryFiles
+
+        return BinaryFiles(path, name, declared)
     raise ConfigError(
         f"this version reads no {channel} evidence{f' ({format_name})' if format_name else ''}",
         file=name,

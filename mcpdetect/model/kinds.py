@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mcpdetect.model import binary as _binary
 from mcpdetect.model import event as _event
 from mcpdetect.model import mcp as _mcp
 from mcpdetect.model import net as _net
@@ -35,6 +36,7 @@ _TYPES: tuple[type[Event], ...] = (
     _net.FirewallDrop,
     _mcp.McpMessage,
     _mcp.McpTool,
+    _binary.BinaryImage,
     _event.KernelNotable,
     _event.Probe,
     _event.Unparsed,

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mcpdetect.model.addresses import endpoint
+from mcpdetect.model.binary import BinaryImage
 from mcpdetect.model.event import (
     CallEvent,
     Event,
@@ -260,6 +261,17 @@ def _tool(event: McpTool) -> list[str]:
     return [event.part, shown(event.name, 80), revision, counted(len(event.texts), "text"), shown(event.digest, 12)]
 
 
+def _binary(event: BinaryImage) -> list[str]:
+    told = [_path(event.path), _size(event.size), f"sha256 {shown(event.sha256, 12)}"]
+    if event.elf is not None:
+        elf = event.elf
+        calls = "" if not elf.networking else f"calls {', '.join(shown(name, 30) for name in elf.networking[:6])}"
+        uring = "io_uring" if elf.io_uring else ""
+        packed = f"packed ({elf.packed})" if elf.packed else ""
+        told += [shown(elf.machine, 20), elf.linkage, elf.language or "", packed, calls, uring]
+    return told
+
+
 def _notable(event: KernelNotable) -> list[str]:
     return [shown(event.call), shown(event.detail, _TEXT), _path(event.path) if event.path else ""]
 
@@ -298,6 +310,7 @@ _TELLERS: dict[str, Callable[[Any], list[str]]] = {
     "firewall.drop": _drop,
     "mcp.message": _message,
     "mcp.tool": _tool,
+    "binary.image": _binary,
     "kernel.notable": _notable,
     "probe": _probed,
     "unparsed": _unparsed,

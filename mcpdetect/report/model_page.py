@@ -7,6 +7,7 @@ import re
 import types
 import typing
 
+from mcpdetect.model.binary import ElfFacts
 from mcpdetect.model.event import CallEvent, Event, Frame
 from mcpdetect.model.kinds import CALLS, EVENT_TYPES
 from mcpdetect.model.mcp import McpText
@@ -36,7 +37,7 @@ _COMMON = """
 ## Every event
 
 """
-_VALUES = (Where, Frame, IcmpError, DnsRecord, McpText)
+_VALUES = (Where, Frame, IcmpError, DnsRecord, McpText, ElfFacts)
 
 
 def event_model_page() -> str:

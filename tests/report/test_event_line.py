@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcpdetect.model import binary, mcp, net
 from mcpdetect.model import event as ev
-from mcpdetect.model import mcp, net
 from mcpdetect.model.kinds import EVENT_TYPES
 from mcpdetect.model.place import Where
 from mcpdetect.report.event_line import event_line
@@ -127,6 +127,13 @@ CASES: list[tuple[ev.Event, str]] = [
         mcp.McpTool(AT, T, name="read", texts=[mcp.McpText("/name", "read")], digest="ab" * 32, revision=2),
         "tool read revision 2 1 text abababababa…",
     ),
+    (
+        binary.BinaryImage(AT, T, path="/opt/x", size=9000, sha256="cd" * 32, elf=binary.ElfFacts(
+            "X86_64", 64, "little", "static", networking=["connect", "socket"], io_uring=["io_uring_setup"],
+            packed="upx", language="rust")),
+        "/opt/x 9,000 bytes sha256 cdcdcdcdcdc… X86_64 static rust packed (upx) calls connect, socket io_uring",
+    ),
+    (binary.BinaryImage(AT, T, size=1, sha256="0"), "(unknown file) 1 byte sha256 0"),
 ]  # fmt: skip
 
 
