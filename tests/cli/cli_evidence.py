@@ -20,6 +20,11 @@ DNSMASQ = (
     "Nov 30 12:19:53 dnsmasq[1643]: config api.example.test is 203.0.113.10\n"
 )
 
+FIREWALL = (
+    "2026-11-30T12:19:52.700000+00:00 box kernel: [   12.345678] DROP: IN= OUT=eth0 SRC=10.0.0.2 DST=203.0.113.9 LEN=60"
+    " TOS=0x00 PREC=0x00 TTL=64 ID=7 DF PROTO=TCP SPT=4000 DPT=443 WINDOW=64240 RES=0x00 SYN URGP=0\n"
+)
+
 MCP = (
     '{"t": 1796041192.5, "dir": "c2s", "msg": {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}}\n'
     '{"t": 1796041192.6, "dir": "s2c", "msg": {"jsonrpc": "2.0", "id": 1, "result": {"tools": [{"name": "add",'
@@ -43,10 +48,12 @@ def write(folder: Path) -> dict[str, Path]:
         "strace": folder / "trace.log",
         "pcap": folder / "capture.pcap",
         "dns": folder / "dnsmasq.log",
+        "firewall": folder / "kern.log",
         "mcp": folder / "mcp.jsonl",
     }
     files["strace"].write_text(STRACE)
     files["pcap"].write_bytes(pcap())
     files["dns"].write_text(DNSMASQ)
+    files["firewall"].write_text(FIREWALL)
     files["mcp"].write_text(MCP)
     return files

@@ -283,7 +283,7 @@ def test_evidence_files_are_joined_into_one_run(tmp_path: Path, capsys: pytest.C
     assert main(["check", *(f"--{name}={file}" for name, file in files.items()), "--format", "json"]) == 1
     by_option = json.loads(capsys.readouterr().out)
     assert by_sniffing == by_option
-    assert [item["channel"] for item in by_option["observations"]] == ["syscalls", "packets", "dns", "mcp"]
+    assert [item["channel"] for item in by_option["observations"]] == ["syscalls", "packets", "dns", "firewall", "mcp"]
 
 
 def test_a_trace_and_evidence_do_not_mix(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -56,7 +56,7 @@ def test_events_of_every_kind_of_evidence_in_order_of_time(
 ) -> None:
     out, _ = said(capsys, "events", *files.values())
     kinds = {line.split()[3] for line in out.splitlines()}
-    assert {"process.start", "net.flow", "dns.query", "dns.answer", "mcp.message", "mcp.tool"} <= kinds
+    assert {"process.start", "net.flow", "dns.query", "dns.answer", "firewall.drop", "mcp.message", "mcp.tool"} <= kinds
     assert kinds <= set(EVENT_TYPES)
 
 

@@ -25,7 +25,7 @@ def error_of(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     return err
 
 
-OPTIONS = ["strace", "pcap", "dns", "mcp"]
+OPTIONS = ["strace", "pcap", "dns", "firewall", "mcp"]
 
 
 @pytest.mark.parametrize("option", OPTIONS)
@@ -65,6 +65,7 @@ LOOKS = {
     "strace": "an strace log",
     "pcap": "a pcap capture",
     "dns": "a dnsmasq log",
+    "firewall": "a kernel firewall log",
     "mcp": "an MCP transcript",
 }
 
