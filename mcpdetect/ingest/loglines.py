@@ -216,6 +216,10 @@ class TextLog:
                 self._counts["unparsed"] += event.kind == "unparsed"
                 if wanted is None or event.kind in wanted:
                     yield event
+        for event in self._rest():
+            self._counts["events"] += 1
+            if wanted is None or event.kind in wanted:
+                yield event
         if self._source.damaged:
             self._book.add("file-truncated", "the compressed stream broke off", None, self.kinds)
         self._end()
@@ -231,6 +235,10 @@ class TextLog:
     def _cut_line(self, where: Where, line: bytes) -> Iterator[Event]:
         """Yield what is certain about a line whose end is missing."""
         yield self._unparsed(where, line, "the line has no end: it may be cut", lost=False)
+
+    def _rest(self) -> Iterator[Event]:
+        """Yield the events that only the end of the file completes."""
+        return iter(())
 
     def _watched(self) -> bool:
         """Return whether the file shows that its recorder was alive."""
