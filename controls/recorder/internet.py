@@ -124,6 +124,7 @@ async def _main(mode: str) -> None:
     loop = asyncio.get_running_loop()
     await loop.create_datagram_endpoint(lambda: _Names(mode), local_addr=("127.0.0.1", DNS_PORT))
     # A datagram socket on :: takes IPv4 too.
+    await loop.create_datagram_endpoint(lambda: _Names(mode), local_addr=("::", FOREIGN_DNS_PORT))
     await loop.create_datagram_endpoint(_Datagrams, local_addr=("::", SINK_PORT))
     servers = [
         await asyncio.start_server(_serve, "0.0.0.0", SINK_PORT),

@@ -1,0 +1,74 @@
+"""Drafting labels: never over an existing one, never against what a control was built to be."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+from pathlib import Path
+
+from controls import labelling
+from controls.catalog import Control, Variant, controls
+from controls.labelling import draft, outcome
+from mcpdetect.labels.loader import load_label
+
+CORPUS = Path(__file__).parents[2] / "corpus"
+CASE = "secrets/canary-read/c-passed"
+
+
+def planted() -> tuple[Control, Variant]:
+    control = next(one for one in controls() if one.id == "secrets/canary-read")
+    return control, control.variants["c-passed"]
+
+
+def test_a_draft_is_a_label_that_loads(tmp_path: Path) -> None:
+    control, variant = planted()
+    assert draft(control, variant, CORPUS, tmp_path, "author of the control") == "written"
+    label = load_label(tmp_path / "cases" / f"{CASE}.yaml", bundle=CORPUS / CASE)
+    assert (label.truth, label.axes, label.reviewed.by) == ("fires", variant.axes, "author of the control")
+    assert label.why == variant.why
+    own = label.checks["secrets.canary-read"]
+    assert (own.verdict, own.findings, own.places) == ("detected", 1, ["strace.log.zst:17+20", "strace.log.zst:24"])
+
+
+def test_an_existing_label_is_never_touched(tmp_path: Path) -> None:
+    path = tmp_path / "cases" / f"{CASE}.yaml"
+    path.parent.mkdir(parents=True)
+    path.write_text("mine\n")
+    control, variant = planted()
+    assert draft(control, variant, CORPUS, tmp_path, "author of the control") == "exists"
+    assert path.read_text() == "mine\n"
+
+
+def test_a_check_that_says_otherwise_gets_no_draft(tmp_path: Path) -> None:
+    control, variant = planted()
+    wrong = dataclasses.replace(variant, truth="silent")
+    assert draft(control, wrong, CORPUS, tmp_path, "author of the control") == (
+        "secrets.canary-read says detected, by construction it is not_detected"
+    )
+    assert not (tmp_path / "cases").exists()
+
+
+def test_a_control_without_a_check_gets_no_draft(tmp_path: Path) -> None:
+    control, variant = planted()
+    shutil.copytree(CORPUS / CASE, tmp_path / "corpus/secrets/other/c-passed")
+    other = dataclasses.replace(control, id="secrets/other")
+    found = draft(other, variant, tmp_path / "corpus", tmp_path / "labels", "author of the control")
+    assert found == "no check secrets.other is installed"
+
+
+def test_places_are_sorted_by_number() -> None:
+    places = ["a.log:41+57", "capture.pcap#12", "a.log:9", "a.log", "capture.pcap#3", "b@24"]
+    assert sorted(places, key=labelling._by_number) == [
+        "a.log",
+        "a.log:9",
+        "a.log:41+57",
+        "b@24",
+        "capture.pcap#3",
+        "capture.pcap#12",
+    ]
+
+
+def test_an_outcome_names_every_installed_check() -> None:
+    found = outcome(CORPUS / CASE)
+    assert found["secrets.canary-read"] == ("detected", 1, ["strace.log.zst:17+20", "strace.log.zst:24"])
+    assert found["mcp.exfil-instruction"] == ("not_observable", 0, [])

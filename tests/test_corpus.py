@@ -1,0 +1,99 @@
+"""The recorded corpus: every case says exactly what its label says, and loses only what is taken from it."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+
+import mcpdetect
+from controls.catalog import controls
+from controls.labelling import outcome
+from mcpdetect.ingest.evidence import Evidence
+from mcpdetect.ingest.manifest import Bundle, load_manifest
+from mcpdetect.ingest.open import open_adapter
+from mcpdetect.labels.loader import load_labels
+from mcpdetect.labels.model import Label
+from mcpdetect.model.vocabulary import Channel
+
+ROOT = Path(__file__).parents[1]
+CORPUS = ROOT / "corpus"
+LABELS = load_labels(ROOT / "labels", CORPUS)
+READ: tuple[Channel, ...] = ("syscalls", "packets", "dns", "mcp")
+by_case = pytest.mark.parametrize("label", LABELS, ids=lambda label: str(label.case))
+
+
+def test_there_are_cases_of_every_truth_in_every_control() -> None:
+    found = {(label.subject, label.truth) for label in LABELS}
+    for subject in ("egress.direct-ip", "egress.unexplained-host", "network.blocked", "secrets.canary-read"):
+        assert {truth for one, truth in found if one == subject} == {"fires", "silent", "blind"}
+    assert {truth for one, truth in found if one == "mcp.exfil-instruction"} == {"fires", "silent"}
+
+
+def test_controls_bundles_and_labels_are_the_same_cases() -> None:
+    planted = {f"{control.id}/{name}" for control in controls() for name in control.variants}
+    assert planted == {label.case for label in LABELS}
+    assert len(planted) == len(LABELS) > 100
+
+
+def test_a_label_repeats_what_its_control_was_built_to_be() -> None:
+    planted = {
+        f"{control.id}/{name}": (variant.truth, variant.axes)
+        for control in controls()
+        for name, variant in control.variants.items()
+    }
+    assert {label.case: (label.truth, label.axes) for label in LABELS} == planted
+
+
+def test_no_file_of_the_corpus_is_an_orphan() -> None:
+    listed = set()
+    for label in LABELS:
+        bundle = load_manifest(CORPUS / label.case)
+        names = [CORPUS / label.case / "manifest.json", *(item.path for item in bundle.evidence)]
+        listed.update(names + ([bundle.expect] if bundle.expect else []))
+    present = {path for path in CORPUS.rglob("*") if path.is_file()}
+    assert present == listed
+
+
+@by_case
+def test_a_label_speaks_of_every_installed_check(label: Label) -> None:
+    assert set(label.checks) == set(mcpdetect.installed_detectors())
+
+
+@by_case
+def test_every_check_says_what_the_label_says(label: Label) -> None:
+    found = outcome(CORPUS / label.case)
+    got = {check: (verdict, count, sorted(places)) for check, (verdict, count, places) in found.items()}
+    wanted = {check: (one.verdict, one.findings, sorted(one.places)) for check, one in label.checks.items()}
+    if label.todo is None:
+        assert got == wanted
+    else:
+        assert got != wanted, f"came right: take the todo out of {label.case}: {label.todo}"
+
+
+def _ablated(bundle: Bundle, kept: tuple[Channel, ...]) -> dict[str, str]:
+    """Return the verdicts over the evidence of the kept channels alone."""
+    adapters = [
+        open_adapter(item.channel, item.format, item.path, item.name, item.declared)
+        for item in bundle.evidence
+        if item.channel in kept
+    ]
+    source = Evidence(bundle.run, adapters)
+    source.secrets, source.tag, source.expect = bundle.secrets, bundle.tag, bundle.expect
+    return {one.check: one.verdict for one in mcpdetect.check(source).checks}
+
+
+@by_case
+def test_taking_channels_away_never_turns_a_verdict_over(label: Label) -> None:
+    bundle = load_manifest(CORPUS / label.case)
+    channels = tuple(channel for channel in READ if any(item.channel == channel for item in bundle.evidence))
+    whole = _ablated(bundle, channels)
+    compared = 0
+    for size in range(1, len(channels)):
+        for kept in combinations(channels, size):
+            for check, verdict in _ablated(bundle, kept).items():
+                allowed = {whole[check], "not_observable"}
+                assert verdict in allowed, f"{check} with {', '.join(kept)} alone: {verdict}, with all: {whole[check]}"
+                compared += 1
+    assert compared == (2 ** len(channels) - 2) * len(whole)
