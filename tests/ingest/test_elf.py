@@ -9,6 +9,7 @@ import random
 import re
 import struct
 import subprocess
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -371,3 +372,23 @@ def test_raw_frames_get_the_names_that_readelf_shows(tmp_path: Path, option: str
         Frame("unreadable"),
     ]
     assert resolve_frames(frames, {"/opt/program": symbols}) == [Frame("/opt/program", "reach_out", 3), *frames[1:]]
+
+
+def test_names_that_overlap_add_up_to_nothing() -> None:
+    # A million names within four kilobytes: kept whole, they would take two gigabytes.
+    names = b"\0" + b"a" * 4000 + b"\0"
+    count = 200_000
+    entries = b"".join(struct.pack("<IBBHQQ", 1 + at % 4000, 2, 0, 1, at, 1) for at in range(count))
+    start = len(SOUND)
+    table = struct.pack("<IIQQQQIIQQ", 0, 2, 0, 0, start, len(entries), 1, 0, 8, 24)
+    table += struct.pack("<IIQQQQIIQQ", 0, 3, 0, 0, start + len(entries), len(names), 0, 0, 1, 0)
+    data = Crafted({"shoff": start + len(entries) + len(names), "shnum": 2, "shstrndx": 0}).build()
+    data += entries + names + table
+    tracemalloc.start()
+    try:
+        found = of(data)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (found.stripped, found.networking, found.problems) == (False, ["connect"], [])
+    assert peak < 5 * len(data)

@@ -19,7 +19,7 @@ from elftools.elf.elffile import ELFFile
 
 from mcpdetect.errors import Malformed, UnknownFormat
 
-__all__ = ["FOREIGN", "Image", "Section", "Segment", "Symbol"]
+__all__ = ["FOREIGN", "Image", "Names", "Section", "Segment", "Symbol"]
 
 FOREIGN: tuple[type[Exception], ...] = (
     ELFError,
@@ -91,13 +91,32 @@ class Section:
 
 @dataclass(slots=True, frozen=True)
 class Symbol:
-    """One entry of a symbol table; ``defined`` says that it lies in this file, ``function`` that it is code."""
+    """One entry of a symbol table.
 
-    name: bytes
+    ``name_at`` is where its table of names has its name (0: it has none), ``defined`` says that it lies in this file,
+    ``function`` that it is code.
+    """
+
+    name_at: int
     address: int
     size: int
     defined: bool
     function: bool
+
+
+class Names:
+    """A string table; strings are cut out one at a time, since overlapping ones add up to any size."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._last = data.rfind(b"\0")
+
+    def get(self, at: int) -> bytes | None:
+        """Return the string at ``at``, of one longer than any real name the beginning; None where it has no end."""
+        if not 0 <= at <= self._last:
+            return None
+        end = self._data.find(b"\0", at, at + _MOST_NAME)
+        return self._data[at : at + _MOST_NAME if end < 0 else end]
 
 
 class Image:
@@ -223,13 +242,8 @@ class Image:
         self.problem("the dynamic section has too many entries")
         return found
 
-    def text(self, table: bytes, at: int) -> bytes | None:
-        """Return the string at ``at`` of a string table, None where it has no end or is longer than any name."""
-        end = table.find(b"\0", at, at + _MOST_NAME) if 0 <= at < len(table) else -1
-        return None if end < 0 else table[at:end]
-
-    def symbols(self, table: bytes, names: bytes) -> Iterator[Symbol]:
-        """Yield the entries of a symbol table; a name that cannot be read is empty, and noted."""
+    def symbols(self, table: bytes) -> Iterator[Symbol]:
+        """Yield the entries of a symbol table."""
         form = struct.Struct(self._mark + _SYMBOL[self.bits])
         usable = min(len(table) // form.size, _MOST_SYMBOLS) * form.size
         if usable + form.size <= len(table):
@@ -239,21 +253,17 @@ class Image:
                 name, info, _, place, address, size = fields
             else:
                 name, address, size, info, _, place = fields
-            text = self.text(names, name) if name else b""
-            if text is None:
-                self.problem("a symbol has a name that cannot be read")
-                text = b""
             # STT_FUNC 2, STT_GNU_IFUNC 10; SHN_UNDEF 0
-            yield Symbol(text, address, size, place != 0, info & 15 in (2, 10))
+            yield Symbol(name, address, size, place != 0, info & 15 in (2, 10))
 
-    def symbol_table(self, kind: str) -> tuple[bytes, bytes] | None:
+    def symbol_table(self, kind: str) -> tuple[bytes, Names] | None:
         """Return the entries and names of the first section of a kind (``SHT_SYMTAB``), None where there is none."""
         for section in self.sections:
             if section.kind == kind:
                 if section.link >= len(self.sections):
                     self.problem("a symbol table names no string table")
                     return None
-                return self.table(section), self.table(self.sections[section.link])
+                return self.table(section), Names(self.table(self.sections[section.link]))
         return None
 
     def table(self, section: Section) -> bytes:
@@ -348,13 +358,13 @@ class Image:
                 break
             entries.append(entry)
         self.sections_read = len(entries) == count <= _MOST_SECTIONS
-        names = b""
+        names = Names(b"")
         if 0 < names_at < len(entries):
-            names = self.read(entries[names_at]["sh_offset"], min(entries[names_at]["sh_size"], 1 << 20))
+            names = Names(self.read(entries[names_at]["sh_offset"], min(entries[names_at]["sh_size"], 1 << 20)))
         for entry in entries:
             found.append(
                 Section(
-                    self.text(names, entry["sh_name"]) or b"",
+                    names.get(entry["sh_name"]) or b"",
                     entry["sh_type"],
                     entry["sh_addr"],
                     entry["sh_offset"],

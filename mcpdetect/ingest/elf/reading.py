@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import BinaryIO, Literal
 
-from mcpdetect.ingest.elf import functions
-from mcpdetect.ingest.elf.image import Image
+from mcpdetect.ingest.elf.functions import is_io_uring, is_networking, is_opaque
+from mcpdetect.ingest.elf.image import Image, Names, Symbol
 from mcpdetect.ingest.elf.marks import MarkSearch, comments, entropy, go_build, packed_by_upx
 from mcpdetect.ingest.elf.source import open_seekable
 from mcpdetect.model.binary import ElfFacts
@@ -19,7 +19,8 @@ __all__ = ["examine", "facts"]
 
 _BLOCK = 1 << 20
 _MOST_NAMES = 1024
-_MOST_FUNCTIONS = 256
+_MOST_FUNCTIONS = 1024
+_LONGEST = 80
 _DF_1_PIE = 0x08000000
 
 PACKED_CODE = 7200
@@ -111,13 +112,13 @@ def _interpreter(image: Image) -> str | None:
     return text_of(raw)
 
 
-def _string_table(image: Image, dynamic: dict[str | int, list[int]]) -> bytes | None:
+def _string_table(image: Image, dynamic: dict[str | int, list[int]]) -> Names | None:
     address, size = dynamic.get("DT_STRTAB"), dynamic.get("DT_STRSZ")
     place = image.offset_of(address[0]) if address else None
     if place is None or not size:
         image.problem("the names of the dynamic section cannot be found")
         return None
-    return image.read(place, min(size[0], 64 << 20))
+    return Names(image.read(place, min(size[0], 64 << 20)))
 
 
 def _needed(image: Image, dynamic: dict[str | int, list[int]] | None) -> list[str] | None:
@@ -133,7 +134,7 @@ def _needed(image: Image, dynamic: dict[str | int, list[int]] | None) -> list[st
         return None
     found = []
     for at in dynamic["DT_NEEDED"]:
-        text = image.text(names, at)
+        text = names.get(at)
         if text is None:
             image.problem("a needed library has a name that cannot be read")
             return None
@@ -142,28 +143,30 @@ def _needed(image: Image, dynamic: dict[str | int, list[int]] | None) -> list[st
 
 
 def _functions(
-    image: Image, made: ElfFacts, dynamic: dict[str | int, list[int]] | None, own: tuple[bytes, bytes] | None
+    image: Image, made: ElfFacts, dynamic: dict[str | int, list[int]] | None, own: tuple[bytes, Names] | None
 ) -> None:
     """Fill in which functions it takes (dynamic) or holds (static). No list is better than one that may lack names."""
     before = len(image.problems)
     taken = _imports(image, dynamic) if dynamic is not None and made.linkage in ("dynamic", "library") else None
-    held = {_text(one.name) for one in image.symbols(*own) if one.function and one.defined} if own else None
+    held = None
+    if own is not None:
+        held = _known(image, (one for one in image.symbols(own[0]) if one.function and one.defined), own[1])
     whole = len(image.problems) == before
     go = any(section.name == b".go.buildinfo" for section in image.sections)
     if taken is not None:
-        made.networking = None if go or not whole else _chosen(taken, functions.is_networking)
-        made.opaque = _chosen(taken, functions.is_opaque) if whole else None
-        uring = _chosen(taken | (held or set()), functions.is_io_uring)
+        made.networking = None if go or not whole else _chosen(taken, is_networking)
+        made.opaque = _chosen(taken, is_opaque) if whole else None
+        uring = _chosen(taken | (held or set()), is_io_uring)
         # Only its own symbols show a library that was linked in; without them, no name proves nothing.
         made.io_uring = uring if uring or (held is not None and whole) else None
     elif held is not None and made.linkage in ("static", "static-pie") and whole and not go:
-        made.networking = _chosen(held, functions.is_networking)
-        made.io_uring = _chosen(held, functions.is_io_uring)
-        made.opaque = _chosen(held, functions.is_opaque)
+        made.networking = _chosen(held, is_networking)
+        made.io_uring = _chosen(held, is_io_uring)
+        made.opaque = _chosen(held, is_opaque)
 
 
 def _imports(image: Image, dynamic: dict[str | int, list[int]]) -> set[str] | None:
-    """Return the names it takes from libraries: undefined entries of the dynamic symbol table, None if unreadable."""
+    """Return which known functions it takes: undefined entries of its dynamic symbols; None where not readable."""
     address = dynamic.get("DT_SYMTAB")
     place = image.offset_of(address[0]) if address else None
     names = _string_table(image, dynamic) if address else None
@@ -178,7 +181,7 @@ def _imports(image: Image, dynamic: dict[str | int, list[int]]) -> set[str] | No
     raw = image.read(place, min(count * each, 64 << 20))
     if len(raw) < count * each:
         image.problem("dynamic symbols are missing from the file")
-    return {_text(one.name) for one in image.symbols(raw, names) if not one.defined and one.name}
+    return _known(image, (one for one in image.symbols(raw) if not one.defined and one.name_at), names)
 
 
 def _symbol_count(image: Image, dynamic: dict[str | int, list[int]]) -> int | None:
@@ -215,13 +218,25 @@ def _chain_end(image: Image, mark: str, chains: int, last: int, first: int) -> i
     return None
 
 
-def _text(name: bytes) -> str:
-    return name.decode("utf-8", "backslashreplace")
+def _known(image: Image, symbols: Iterable[Symbol], names: Names) -> set[str]:
+    """Return the names of symbols that say what a program can do; no others are kept."""
+    found: set[str] = set()
+    for symbol in symbols:
+        name = names.get(symbol.name_at)
+        if name is None:
+            image.problem("a symbol has a name that cannot be read")
+        elif len(name) <= _LONGEST:
+            text = name.decode("ascii", "replace")
+            if is_networking(text) or is_io_uring(text) or is_opaque(text):
+                found.add(text)
+        if len(found) > _MOST_FUNCTIONS:
+            image.problem("there are more functions of one kind than any library has")
+            break
+    return found
 
 
 def _chosen(names: Iterable[str], wanted: Callable[[str], bool]) -> list[str]:
-    """Return the wanted names, sorted; of more than any library has, the first."""
-    return sorted(name for name in names if wanted(name))[:_MOST_FUNCTIONS]
+    return sorted(name for name in names if wanted(name))
 
 
 def _randomness(image: Image, made: ElfFacts) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
-from mcpdetect.ingest.elf.image import Image
+from mcpdetect.ingest.elf.image import Image, Names
 from mcpdetect.ingest.elf.source import open_seekable
 from mcpdetect.model.event import Frame
 from mcpdetect.model.text import text_of
@@ -33,17 +33,15 @@ class Symbols:
     def __init__(self, source: Path | BinaryIO, name: str | None = None) -> None:
         with open_seekable(source, name) as (stream, shown):
             image = Image(stream, shown)
-            found: dict[int, tuple[int, bytes]] = {}
+            found: dict[int, tuple[int, int, Names]] = {}
             for kind in _KINDS:
-                table = image.symbol_table(kind)
-                for symbol in image.symbols(*table) if table else ():
-                    if symbol.defined and symbol.function and symbol.name:
-                        # Of several names of one place the one that says most: it has a size, then the shortest.
-                        found[symbol.address] = min(
-                            found.get(symbol.address, (symbol.size, symbol.name)),
-                            (symbol.size, symbol.name),
-                            key=lambda one: (not one[0], len(one[1]), one[1]),
-                        )
+                entries, names = image.symbol_table(kind) or (b"", Names(b""))
+                for symbol in image.symbols(entries):
+                    if symbol.defined and symbol.function and symbol.name_at:
+                        known = found.get(symbol.address)
+                        # Of several names of one place the first that has a size.
+                        if known is None or (not known[0] and symbol.size):
+                            found[symbol.address] = (symbol.size, symbol.name_at, names)
         self._segments = [
             (segment.offset, segment.size, segment.address) for segment in image.loads() if segment.executable
         ]
@@ -73,11 +71,12 @@ class Symbols:
         if at < 0:
             return None
         start = self._starts[at]
-        size, name = self._found[start]
+        size, name_at, names = self._found[start]
         # A function written in assembly may have no size: it reaches to the next one.
         if size and address >= start + size:
             return None
-        return text_of(name), address - start
+        name = names.get(name_at)
+        return (text_of(name), address - start) if name else None
 
 
 def resolve_frames(frames: Iterable[Frame], images: Mapping[str, Symbols]) -> list[Frame]:
