@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from mcpdetect.model.kinds import CALLS
 
-__all__ = ["CONDITIONS", "DERIVED", "SHOWN", "Filter", "names_of", "needed_calls", "pattern_of"]
+__all__ = ["CONDITIONS", "DERIVED", "SHOWN", "UNHALVED", "Filter", "names_of", "needed_calls", "pattern_of"]
 
 
 def names_of(text: str) -> frozenset[str]:
@@ -51,6 +51,10 @@ CONDITIONS = {
 }
 
 
+UNHALVED = frozenset({"stat", "lstat"})
+"""Calls of which, where probes are not wanted, only whole lines are looked at, and only odd ones."""
+
+
 def needed_calls(wanted: frozenset[str]) -> frozenset[str]:
     """Return the calls that make the wanted kinds or keep the state behind them."""
     names: set[str] = set(_STATE)
@@ -76,7 +80,7 @@ def _conditions(wanted: frozenset[str]) -> dict[str, str]:
         found["write"] = found["writev"] = found["pwrite64"] = sockets_only
     if "file.probe" not in wanted:
         # stat(NULL, NULL) = 14: a call of another table than strace thought
-        found["stat"] = found["lstat"] = r"(?=NULL)"
+        found["stat"] = found["lstat"] = rf"(?=NULL{_WHOLE})"
     return found
 
 
@@ -97,19 +101,21 @@ def _trie(names: Iterable[str]) -> str:
     return build(tree)
 
 
-def pattern_of(header: str, names: frozenset[str], wanted: frozenset[str]) -> re.Pattern[str]:
+def pattern_of(header: str, names: frozenset[str], wanted: frozenset[str], seen: frozenset[str]) -> re.Pattern[str]:
     r"""Return the pattern that picks lines out of a block in one pass; each line begins with its ``\n``.
 
     Groups: pid, time, name of a call, name of a resumed call, ``+++``, the rest. A match without groups is a line that
-    no part of the format explains.
+    no part of the format explains. Lines are passed over by their arguments only for names in ``seen``: that a call
+    occurs at all must be noticed.
     """
-    held = _conditions(wanted)
+    held = {name: text for name, text in _conditions(wanted).items() if name in seen}
+    halved = names - UNHALVED if "file.probe" not in wanted and "stat" in held else names
     plain = names - held.keys()
     special = "".join(rf"|{name}(?=\({held[name]})" for name in sorted(names & held.keys()))
     shape = r"(?:[a-z_][a-z0-9_]*+\(|<\.\.\. \w++ resumed|\+\+\+ |--- |\?\?\?\()"
     bare = re.sub(r"(?<!\\)\((?!\?)", "(?:", header)
     first = rf"((?:{_trie(plain)}(?=\(){special}))\("
-    second = rf"<\.\.\. ({_trie(names)}) resumed(?: #\d++)?+>"
+    second = rf"<\.\.\. ({_trie(halved)}) resumed(?: #\d++)?+>"
     return re.compile(rf"\n(?:{header}(?:{first}|{second}|(\+\+\+) )([^\n]*+)|(?!{bare}{shape}))", re.ASCII)
 
 

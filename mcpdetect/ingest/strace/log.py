@@ -10,7 +10,7 @@ from mcpdetect.errors import UnknownFormat
 from mcpdetect.ingest.adapter import Declared
 from mcpdetect.ingest.opener import Stream, open_evidence
 from mcpdetect.ingest.strace.account import Account
-from mcpdetect.ingest.strace.calls import needed_calls, pattern_of
+from mcpdetect.ingest.strace.calls import UNHALVED, needed_calls, pattern_of
 from mcpdetect.ingest.strace.core import UNFINISHED, Core
 from mcpdetect.ingest.strace.header import Timekeeper, fast_header, looks_like_strace
 from mcpdetect.ingest.strace.lines import LineFeeder, unprefixed_pid
@@ -116,14 +116,16 @@ class _Fast:
         self._blocks = 0
         self._rebuild_at = 0
         self._pattern = self._build()
-        for tid in [tid for tid, half in core.pending.items() if half.name not in self._needed]:
-            del core.pending[tid]
 
     def _build(self) -> re.Pattern[str]:
-        unseen = CALL_KINDS.keys() - self._core.names
-        self._watch_only = frozenset(unseen - self._needed)
+        pending = self._core.pending
+        followed = self._needed if "file.probe" in self._kinds else self._needed - UNHALVED
+        for tid in [tid for tid, half in pending.items() if half.name not in followed]:
+            del pending[tid]
+        seen = frozenset(self._core.names)
+        self._unseen = frozenset(CALL_KINDS.keys() - seen)
         self._rebuild_at = self._blocks * 2 + 1
-        return pattern_of(self._header, self._needed | self._watch_only, self._kinds)
+        return pattern_of(self._header, self._needed | self._unseen, self._kinds, seen)
 
     def feed(self, block: str) -> bool:
         """Take a block; return False, with nothing done, when it needs a reader of single lines."""
@@ -154,12 +156,12 @@ class _Fast:
                 core.whole(pid, line, t_ns, name, rest)
             elif resumed is not None:
                 names.add(resumed)
-                if resumed in self._needed:
+                if resumed in self._needed and (pid in core.pending or resumed not in UNHALVED):
                     core.resumed(pid, line, read(time or None), resumed, rest)
             else:
                 core.exit(pid, line, read(time or None), mark + " " + rest)
         self._feeder.line += block.count("\n") + 1
         self._blocks += 1
-        if self._watch_only and self._blocks >= self._rebuild_at and self._watch_only & names:
+        if self._blocks >= self._rebuild_at and self._unseen & names:
             self._pattern = self._build()
         return True

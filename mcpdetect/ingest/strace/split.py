@@ -189,8 +189,11 @@ class _File:
         source = Reopened(self._path) if self._reopen else open_evidence(self._path, self._name)
         small = self._reopen or self._header is None
         blocks = Blocks(source, _SMALL_BLOCK) if small else Blocks(source)
-        unseen = frozenset(CALL_KINDS.keys() - self._core.names)
-        pattern = pattern_of(self._header, self.needed | unseen, self._kinds) if self._header is not None else None
+        seen = frozenset(self._core.names)
+        unseen = frozenset(CALL_KINDS.keys() - seen)
+        pattern = (
+            pattern_of(self._header, self.needed | unseen, self._kinds, seen) if self._header is not None else None
+        )
         while (block := blocks.next()) is not None:
             hits = list(pattern.finditer("\n" + block)) if pattern is not None else None
             if hits is None or any(hit.lastindex is None for hit in hits):

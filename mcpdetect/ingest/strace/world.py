@@ -35,7 +35,7 @@ class World:
 
     def appear(self, tid: str, line: int) -> Thread:
         """Return a new thread whose first line this is: the child of a clone under way, or a stranger."""
-        birth = next((birth for birth in self._births if birth.child is None), None)
+        birth = self._next_birth()
         thread = self._stranger(tid) if birth is None else self._born(tid, birth)
         thread.first = line
         return thread
@@ -63,24 +63,38 @@ class World:
         """Note that a clone returned ``tid``; return the child."""
         self.drop_birth(birth)
         known = self.threads.get(tid)
-        if birth.child is not None and birth.child.tid == tid:
-            return birth.child
-        if birth.child is not None:
-            # The guess was wrong: the child adopted for this birth belongs to another one still under way.
-            self.guessed += 1
-            wrong, birth.child = birth.child, None
-            other = next((other for other in self._births if other.child is known and known is not None), None)
-            wrong.birth = other
-            if other is not None:
-                other.child = wrong
-                self._relate(wrong, other)
-        if known is not None and known.first >= birth.line:
-            self._relate(known, birth)
+        if known is not None and birth.child is known:
             return known
-        if known is not None:
+        displaced, birth.child = birth.child, None
+        if known is not None and known.first < birth.line:
             # The pid is used again, and no line told that its last user ended.
             self.leave(known)
-        return self._born(tid, birth)
+            known = None
+        if known is None:
+            child = self._born(tid, birth)
+        else:
+            child = known
+            other = known.birth
+            if other is not None and other.child is known:
+                # The guess was wrong: this child was taken for that of another clone under way.
+                other.child = None
+            self.guessed += other is not None
+            self._relate(known, birth)
+        if displaced is not None:
+            self.guessed += 1
+            free = self._next_birth()
+            displaced.birth = None
+            if free is not None:
+                self._relate(displaced, free)
+        return child
+
+    def _next_birth(self) -> Birth | None:
+        """Return the clone under way whose child is most likely to show its first line now.
+
+        A child that shares its parent's memory is ready long before one whose memory has to be copied.
+        """
+        waiting = [birth for birth in self._births if birth.child is None]
+        return next((birth for birth in waiting if "CLONE_VM" in birth.flags), waiting[0] if waiting else None)
 
     def leave(self, thread: Thread) -> bool:
         """Note a thread's end; return whether it was its process's last."""
