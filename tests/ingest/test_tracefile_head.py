@@ -147,7 +147,7 @@ def test_the_run_may_come_last_in_a_file_but_not_in_a_pipe(tmp_path: Path) -> No
     assert read(tmp_path / "t", content) == (EVENTS, OBSERVATIONS, RUN)
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    writer = threading.Thread(target=pipe.write_bytes, args=(content,))
+    writer = threading.Thread(target=pipe.write_bytes, args=(content,), daemon=True)
     writer.start()
     with pytest.raises(Malformed, match="a pipe can be read only once"):
         TraceFile(pipe)
@@ -157,7 +157,7 @@ def test_the_run_may_come_last_in_a_file_but_not_in_a_pipe(tmp_path: Path) -> No
 def test_a_pipe_is_read(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    writer = threading.Thread(target=pipe.write_bytes, args=(text(),))
+    writer = threading.Thread(target=pipe.write_bytes, args=(text(),), daemon=True)
     writer.start()
     trace = TraceFile(pipe)
     assert list(trace.events()) == EVENTS
@@ -188,7 +188,7 @@ def test_writing_to_a_pipe_goes_straight_there(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     read_back: list[bytes] = []
-    reader = threading.Thread(target=lambda: read_back.append(pipe.read_bytes()))
+    reader = threading.Thread(target=lambda: read_back.append(pipe.read_bytes()), daemon=True)
     reader.start()
     assert write_trace(pipe, Memory(), form="json") == len(EVENTS)
     reader.join()
