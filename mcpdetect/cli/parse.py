@@ -87,8 +87,8 @@ def _told(source: TraceSource, count: int, output: Path) -> None:
     """Say on stderr what was read, so that nothing lost passes unseen."""
     tell(f"{shown(str(output))}: {counted(count, 'event')}")
     for item in source.observations():
-        counts = ", ".join(f"{number:,} {shown(name)}" for name, number in item.counts.items())
-        tell(f"  {item.channel}  {shown(item.source)}  {counts or 'nothing'}")
+        counts = ", ".join(f"{shown(name)} {number:,}" for name, number in item.counts.items() if number)
+        tell(f"  {item.channel:<8}  {shown(item.source)}  {counts or 'nothing'}")
         for loss in item.losses:
             where = f" (first at {shown(str(loss.where))})" if loss.where else ""
             times = f" ×{loss.count:,}" if loss.count > 1 else ""

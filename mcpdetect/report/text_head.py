@@ -37,7 +37,7 @@ def head_section(result: Result, style: Style, base: str, *, part: bool = False)
     if run.target and not part:
         facts.append(("target", shown(" ".join(run.target), 400)))
     mode = "not known" if run.mode == "unknown" else shown(run.mode)
-    facts.append(("network", f"{mode} ({shown(run.denial)})" if run.denial else mode))
+    facts.append(("network", f"{mode} ({shown(run.denial)})" if run.denial and run.denial != run.mode else mode))
     if run.started_ns is not None:
         length = f", {span(run.ended_ns - run.started_ns)}" if run.ended_ns is not None else ""
         facts.append(("recorded", moment(run.started_ns) + length))

@@ -25,6 +25,7 @@ class _Lost:
     detail: str
     where: str
     file: str
+    run: str
     count: int = 0
     checks: list[str] = field(default_factory=list)
 
@@ -96,10 +97,10 @@ def notes_section(result: Result, views: Sequence[View], style: Style, *, verbos
     lines: list[str] = []
     for note in dict.fromkeys(result.notes):
         lines += wrapped(shown(note, 2 * _LONG), style.prose, "  - ")
-    told = {(item.what, item.detail) for item in _limits(views, hides=True)}
+    told = {(item.run, item.what, item.detail) for item in _limits(views, hides=True)}
     for item in [*_limits(views, hides=False), *_losses(views)]:
-        if (item.what, item.detail) not in told:
-            told.add((item.what, item.detail))
+        if (item.run, item.what, item.detail) not in told:
+            told.add((item.run, item.what, item.detail))
             lines += _lost(item, style)
     blind = [check for check in result.checks if check.verdict == "not_detected" and check.blind_to]
     if verbose:
@@ -114,13 +115,13 @@ def notes_section(result: Result, views: Sequence[View], style: Style, *, verbos
 
 
 def _limits(views: Sequence[View], *, hides: bool) -> list[_Lost]:
-    found: dict[tuple[str, str, str], _Lost] = {}
+    found: dict[tuple[str, str, str, str], _Lost] = {}
     for view in views:
         for check in view.result.checks:
             for limit in check.limits:
                 if limit.hides is hides:
-                    place = view.base + limit.where.file if limit.where else ""
-                    item = found.setdefault((limit.what, limit.detail, place), _lost_of(limit, view))
+                    new = _lost_of(limit, view)
+                    item = found.setdefault((new.run, new.what, new.detail, new.file), new)
                     item.count = max(item.count, limit.count)
                     if check.check not in item.checks:
                         item.checks.append(check.check)
@@ -140,7 +141,9 @@ def _losses(views: Sequence[View]) -> Iterable[_Lost]:
 def _lost_of(loss: Limit | Loss, view: View) -> _Lost:
     where = place_text(loss.where, view.base) if loss.where else ""
     file = loss.where.file if loss.where else ""
-    return _Lost(loss.what, loss.detail, where, file, loss.count)
+    # What was not configured is missing in every run alike.
+    run = view.result.run.id if view.many and loss.what != "not-configured" else ""
+    return _Lost(loss.what, loss.detail, where, file, run, loss.count)
 
 
 def _lost(item: _Lost, style: Style) -> list[str]:
@@ -148,8 +151,10 @@ def _lost(item: _Lost, style: Style) -> list[str]:
 
 
 def _detail(item: _Lost) -> str:
-    """The sentence, without the name of a file that the place beside it gives."""
-    return shown(item.detail.removeprefix(f"{item.file}: ") if item.file else item.detail, 2 * _LONG)
+    """The sentence, without the name of a file that the place beside it gives; without a place, with the run's name."""
+    if item.file:
+        return shown(item.detail.removeprefix(f"{item.file}: "), 2 * _LONG)
+    return shown(f"{item.run}: {item.detail}" if item.run else item.detail, 2 * _LONG)
 
 
 def _extent(item: _Lost) -> str:

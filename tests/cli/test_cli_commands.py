@@ -98,7 +98,7 @@ def test_a_parsed_trace_gives_the_same_events_and_verdicts(
     assert out == ""
     events = said(capsys, "events", *evidence)[0]
     count = events.count("\n")
-    assert err.startswith(f"{trace}: {count} events\n  syscalls  {files['strace']}  6 lines, ")
+    assert err.startswith(f"{trace}: {count} events\n  syscalls  {files['strace']}  lines 6, ")
     assert said(capsys, "events", str(trace))[0] == events
     code = main(["check", *evidence, "--format", "json"])
     direct = json.loads(capsys.readouterr().out)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from report_samples import check, finding, full, observation, result, run
 
+from mcpdetect.model.observation import Loss
 from mcpdetect.model.place import Where
 from mcpdetect.model.result import Limit, Result
 from mcpdetect.report.layout import Style, text_width
@@ -93,6 +94,20 @@ def test_an_audit_shows_each_run_and_opens_places_in_its_folder() -> None:
     done = audit()
     text = text_report([done], outcome([done]), Style(width=100), bases=["runs/open/", "runs/denied/"])
     same_as_golden("audit", text)
+
+
+def test_the_same_loss_in_two_runs_of_an_audit_is_told_for_each() -> None:
+    done = audit()
+    done.parts[0].observations[0].losses.append(Loss("unparsed", "lines not understood", 2, Where("trace.log", 3)))
+    done.parts[1].observations[0].losses.append(Loss("unparsed", "lines not understood", 5, Where("trace.log", 4)))
+    done.parts[1].observations[0].losses.append(Loss("no-clock", "no times"))
+    for part in done.parts:
+        part.checks[1].limits.append(Limit("not-configured", "no secrets were given"))
+    text = text_report([done], outcome([done]), Style(width=100), bases=["runs/open/", "runs/denied/"])
+    assert "  - lines not understood ×2 (first at runs/open/trace.log:3)\n" in text
+    assert "  - lines not understood ×5 (first at runs/denied/trace.log:4)\n" in text
+    assert "  - denied: trace.log: no times\n" in text
+    assert text.count("no secrets were given") == 1
 
 
 def test_several_runs_and_one_that_could_not_be_read() -> None:
