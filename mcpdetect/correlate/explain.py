@@ -127,7 +127,7 @@ class Explanations(Fact):
             for habit in self._habits
             if habit.paths.fullmatch(path) and self._holds(habit, process, written)
         ]
-        found.extend(self._launcher(t_ns))
+        found.extend(self.launcher(t_ns))
         if self._upward(path, process):
             text = "the file was looked for in a directory below first: an upward search, as dotenv libraries make it"
             found.append(Explanation("dotenv-upward-search", text, "python-dotenv documentation, find_dotenv"))
@@ -154,7 +154,7 @@ class Explanations(Fact):
             for habit in self._habits
             if habit.concerns_address(address, port) and self._holds(habit, process, None)
         ]
-        found.extend(self._launcher(t_ns))
+        found.extend(self.launcher(t_ns))
         wanted = [*names, address]
         for call in self.calls:
             if later(call.begin_ns, t_ns, _SLACK_NS):
@@ -198,8 +198,8 @@ class Explanations(Fact):
                 return True
         return False
 
-    def _launcher(self, t_ns: int | None) -> list[Explanation]:
-        """Return the explanation of what happened before the audited program began."""
+    def launcher(self, t_ns: int | None) -> list[Explanation]:
+        """Return the explanation of what happened before the audited program began; known once it has."""
         if self.run.entry is None or not later(self._processes.entered_ns, t_ns):
             return []
         text = f"it happened before the audited program {self.run.entry} began: the launcher's act"

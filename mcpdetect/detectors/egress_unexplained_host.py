@@ -110,6 +110,7 @@ class EgressUnexplainedHost(Detector):
         if entry is not None and not strange:
             where = endpoint((own or claimed)[0], target.port)
             self.context.limit("explained", f"{where} is documented: {entry.why or entry.host}", hides=False)
+            contacted.update(name for name in own if expected(expectations, [name], None) is not None)
             return
         found = own + claimed if entry is None else strange
         contacted.update(found)

@@ -17,6 +17,8 @@ from mcpdetect.model.result import Finding
 __all__ = ["SecretsCanaryRead"]
 
 _READS = ("file.open", "file.read", "file.change")
+MAX_EARLY = 1_000
+"""Most findings kept back until the audited program begins; whatever comes then counts as the program's own."""
 MAX_ALIASES = 10_000
 """Most other names of planted files that are followed."""
 
@@ -53,7 +55,7 @@ class SecretsCanaryRead(Detector):
         self._aliases: dict[str, str] = {}
         self._opened: dict[tuple[str, str | None], FileOpen] = {}
         self._read: set[str] = set()
-        self._programs: set[str] = set()
+        self._early: list[Finding] = []
         self._doubtful: FileOpen | None = None
         self._unknown: FileRead | None = None
         if not self._paths and not self._values:
@@ -116,14 +118,21 @@ class SecretsCanaryRead(Detector):
         planted = self._planted(event.path, event.aliases)
         got = event.mapped or event.size is None or event.size > 0
         if planted is not None and got:
-            yield self._finding(event, planted, by_value=False)
+            yield from self._now_or_later(self._finding(event, planted, by_value=False))
             return
         met = self._pattern.search(event.data) if self._pattern is not None and event.data else None
         if met is not None:
-            yield self._finding(event, self._values[met[0]], by_value=True)
+            yield from self._now_or_later(self._finding(event, self._values[met[0]], by_value=True))
         elif event.path is None and got and event.inherited and event.fd != 0:
             # descriptor 0 is the transcript of a stdio server, which whoever started it laid there
             self._unknown = self._unknown or event
+
+    def _now_or_later(self, finding: Finding) -> Iterator[Finding]:
+        """Yield a finding, or keep it until it is known whether the audited program had begun."""
+        if self.context.fact(Processes).entered or len(self._early) >= MAX_EARLY:
+            yield finding
+        else:
+            self._early.append(finding)
 
     def _finding(self, event: FileRead, planted: Canary, *, by_value: bool) -> Finding:
         processes = self.context.fact(Processes)
@@ -170,7 +179,12 @@ class SecretsCanaryRead(Detector):
         return planted.value is not None and planted.value.encode() in event.data
 
     def finish(self) -> Iterator[Finding]:
-        """State what could not be decided."""
+        """Yield what waited, and state what could not be decided."""
+        for finding in self._early:
+            launcher = self.context.fact(Explanations).launcher(finding.t_ns)
+            finding.explanations += launcher
+            finding.level = level_with(finding.explanations, finding.level)
+            yield finding
         if self._doubtful is not None and not self._read:
             self.context.limit(
                 "path-unresolved",
