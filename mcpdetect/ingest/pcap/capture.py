@@ -104,7 +104,7 @@ class PacketCapture:
         )
         observation.end_ns = declared.end_ns if declared and declared.end_ns is not None else _known(reading.last_ns)
         observation.complete = declared.complete if declared else reading.file.closed
-        observation.counts = {"packets": reading.number, "unparsed": reading.decoder.unparsed}
+        observation.counts = {"packets": reading.number, "unparsed": reading.decoder.account.unparsed}
         observation.losses = [*(declared.losses if declared else []), *ledger.losses()]
 
 
@@ -145,7 +145,9 @@ class _Reading:
         """Yield what the packets make; the loop below is the hot path and therefore written out."""
         out = self._out
         decoder = self.decoder
-        flows = decoder.flows
+        account = decoder.account
+        transport = decoder.transport
+        flows = transport.flows
         tcp, udp = flows.tcp, flows.udp
         link_now = last_ns = NO_TIME
         known = False
@@ -208,7 +210,8 @@ class _Reading:
                                 if flags & 1:
                                     half.fin += 1
                                 continue
-                        decoder.tcp(key, data, above, end, number, t_ns)
+                        account.number, account.t_ns = number, t_ns
+                        transport.tcp(key, data, above, end)
                         if out:
                             yield from out
                             out.clear()
@@ -233,13 +236,15 @@ class _Reading:
                                     yield from out
                                     out.clear()
                                 continue
-                        decoder.udp(key, data, above, end, number, t_ns)
+                        account.number, account.t_ns = number, t_ns
+                        transport.udp(key, data, above, end)
                         if out:
                             yield from out
                             out.clear()
                         continue
             if known:
-                decoder.frame(link, data, original, number, t_ns)
+                account.number, account.t_ns = number, t_ns
+                decoder.frame(link, data, original)
             else:
                 self._unsupported(link, data, number, t_ns)
             if out:
@@ -256,7 +261,7 @@ class _Reading:
         """Count a packet of a link type that cannot be read: it may have been anything."""
         where = Where(self._name, number, None, "packet")
         reason = f"unsupported link type {link}"
-        self.decoder.unparsed += 1
+        self.decoder.account.unparsed += 1
         if link in self._foreign_links or len(self._foreign_links) < _MOST_FOREIGN_LINKS:
             self._foreign_links.add(link)
             self._ledger.add("link-type", reason, where)
@@ -271,7 +276,7 @@ class _Reading:
             where = None if fault.offset is None else Where(self._name, fault.offset, None, "offset")
             self._ledger.add(fault.what, fault.detail, where, count=fault.count, note=fault.note)
             if where is not None:
-                self.decoder.unparsed += 1
+                self.decoder.account.unparsed += 1
                 if self._tell_faults:
                     self._out.append(Unparsed(where, None, "packets", f"{fault.detail}: {fault.reason}"))
         self.file.faults.clear()

@@ -55,6 +55,11 @@ class RequestReader:
         self.tunnel = False
         self.lost = False
 
+    @property
+    def pending(self) -> bool:
+        """Whether the beginning of a request was seen whose head goes on."""
+        return bool(self._head) and not self._chunked
+
     def feed(self, data: bytes) -> list[Request]:
         """Take the next bytes; return the requests whose head ends in them."""
         found: list[Request] = []

@@ -2,45 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from mcpdetect.ingest.dnswire import address_text
-from mcpdetect.ingest.pcap.dns import DNS_PORTS, DnsReader, Ends, Talk
+from mcpdetect.ingest.pcap.dns import DNS_PORTS, Ends, Talk
 from mcpdetect.ingest.pcap.files import NO_TIME
 from mcpdetect.ingest.pcap.http import Request, RequestReader, may_be_request
-from mcpdetect.ingest.pcap.ledger import Ledger
+from mcpdetect.ingest.pcap.streamevents import STREAM_KINDS, StreamEvents
 from mcpdetect.ingest.tls import Hello, handshake_hello, looks_like_hello, unwrap_records
-from mcpdetect.model.event import Event
-from mcpdetect.model.net import HttpRequest, TlsClientHello
-from mcpdetect.model.place import Where
 
-__all__ = ["Streams", "TcpWatcher"]
+__all__ = ["TcpWatcher"]
 
 _MOST_HELLO = 16384
 _MOST_PENDING = 64
 _MOST_PENDING_BYTES = 65536
 _MOST_SEGMENTS = 16
 _MOST_BYTES = 8 << 20
-_STREAM_KINDS = ("dns.answer", "dns.query", "http.request", "tls.client_hello")
-
-
-class Streams:
-    """What all watchers of a capture share: where events go, the DNS reader, and the memory they may hold."""
-
-    def __init__(
-        self, name: str, out: Callable[[Event], None], wanted: frozenset[str], ledger: Ledger, dns: DnsReader
-    ) -> None:
-        self.name = name
-        self.out = out
-        self.hellos = "tls.client_hello" in wanted
-        self.requests = "http.request" in wanted
-        self.ledger = ledger
-        self.dns = dns
-        self.held = 0
-
-    def watch(self, ends: Ends, isn: int | None) -> TcpWatcher:
-        """Return a watcher for a half flow; ``isn`` is its SYN's sequence number where that was seen."""
-        return TcpWatcher(self, ends, None if isn is None else (isn + 1) & 0xFFFFFFFF)
 
 
 class TcpWatcher:
@@ -75,7 +49,7 @@ class TcpWatcher:
         "hidden",
     )
 
-    def __init__(self, shared: Streams, ends: Ends, following: int | None) -> None:
+    def __init__(self, shared: StreamEvents, ends: Ends, following: int | None) -> None:
         self._shared = shared
         self._ends = ends
         self._next = following
@@ -104,7 +78,7 @@ class TcpWatcher:
             return ("http.request",)
         if self._mode == "dns":
             return ("dns.answer", "dns.query")
-        return _STREAM_KINDS if self._dns else ("http.request", "tls.client_hello")
+        return STREAM_KINDS if self._dns else ("http.request", "tls.client_hello")
 
     def feed(self, sequence: int, data: bytes, size: int, number: int, t_ns: int) -> None:
         """Take one segment.
@@ -180,7 +154,7 @@ class TcpWatcher:
     def _skip_gap(self) -> None:
         """Give up waiting for missing bytes: go on at the nearest kept segment."""
         following = self._next or 0
-        self._lost(number=min(kept[1] for kept in self._pending.values()))
+        self._shared.gap(min(kept[1] for kept in self._pending.values()), self.kinds)
         if self._mode == "tls":
             self._hello(whole=False)
             return
@@ -197,21 +171,8 @@ class TcpWatcher:
             if not self._drain():
                 break
 
-    def _lost(self, number: int) -> None:
-        self._shared.ledger.add(
-            "gap",
-            "segments of TCP connections are missing in the capture",
-            Where(self._shared.name, number, None, "packet"),
-            self.kinds,
-        )
-
     def _overflow(self) -> None:
-        self._shared.ledger.add(
-            "overflow",
-            "too many unfinished TCP connections at once; some were not looked into",
-            Where(self._shared.name, self._first or self._last, None, "packet"),
-            _STREAM_KINDS,
-        )
+        self._shared.overflow(self._first or self._last)
         if self._mode == "tls":
             self._hello(whole=False)
         self.done = True
@@ -261,7 +222,6 @@ class TcpWatcher:
 
     def _deliver(self, data: bytes, number: int, t_ns: int) -> None:
         if self._http is not None:
-            self._first, self._t_ns = number, t_ns
             self._requests(data, number, t_ns)
             return
         if not self._buffer or number < self._first:
@@ -318,63 +278,26 @@ class TcpWatcher:
         if self._contested:
             hello.sni = None
         self.done = True
-        if self._shared.hellos:
-            source, source_port, address, port = self._ends
-            self._shared.out(
-                TlsClientHello(
-                    Where(self._shared.name, self._first, None if self._last == self._first else self._last, "packet"),
-                    self._t_ns if self._t_ns != NO_TIME else None,
-                    address_text(source),
-                    source_port,
-                    address_text(address),
-                    port,
-                    hello.sni,
-                    hello.alpn,
-                    hello.ech,
-                    hello.complete,
-                    seen_in="packets",
-                    ja4=hello.ja4,
-                )
-            )
+        self._shared.hello(hello, self._ends, self._first, self._last, self._t_ns)
 
     def _requests(self, data: bytes, number: int, t_ns: int) -> None:
         reader = self._http
         if reader is None:
             return
+        if not reader.pending:
+            self._first, self._t_ns = number, t_ns
         for request in reader.feed(data):
             self._request(request)
+            self._first, self._t_ns = number, t_ns
         if reader.tunnel:
             self._http, self._mode = None, ""
         elif reader.over:
-            self._tell_lost_requests(reader)
+            if reader.lost:
+                self._shared.lost_requests(self._first)
             self.done = True
 
     def _request(self, request: Request) -> None:
-        if self._shared.requests:
-            source, source_port, address, port = self._ends
-            self._shared.out(
-                HttpRequest(
-                    Where(self._shared.name, self._first, None, "packet"),
-                    self._t_ns if self._t_ns != NO_TIME else None,
-                    request.method,
-                    request.target,
-                    request.host,
-                    address_text(source),
-                    source_port,
-                    address_text(address),
-                    port,
-                    seen_in="packets",
-                )
-            )
-
-    def _tell_lost_requests(self, reader: RequestReader) -> None:
-        if reader.lost:
-            self._shared.ledger.add(
-                "unparsed",
-                "HTTP connections whose later requests could not be told apart",
-                Where(self._shared.name, self._first, None, "packet"),
-                ("http.request",),
-            )
+        self._shared.request(request, self._ends, self._first, self._last, self._t_ns)
 
     def _messages(self, *, cut: bool) -> None:
         """Read DNS messages, each behind its length (RFC 1035 §4.2.2)."""
@@ -407,9 +330,10 @@ class TcpWatcher:
         elif self._http is not None:
             for request in self._http.close():
                 self._request(request)
-            self._tell_lost_requests(self._http)
+            if self._http.lost:
+                self._shared.lost_requests(self._first)
         elif self._mode == "dns" and self._buffer:
-            self._lost(self._first)
+            self._shared.gap(self._first, self.kinds)
             self._messages(cut=True)
         elif looks_like_hello(bytes(self._buffer[:32])) and len(self._buffer) > 2:
             self._hello(whole=False)
