@@ -114,16 +114,13 @@ def _check_pattern(path: Path, pattern: str) -> None:
         )
 
 
-def _entry(
-    path: Path, section: str, name: object, entry: object, pattern: str, tag: str | None
-) -> tuple[str, str | None]:
-    if not isinstance(name, str) or not name:
+def _entry(path: Path, section: str, name: str, entry: object, pattern: str, tag: str | None) -> tuple[str, str | None]:
+    if not name:
         raise ConfigError(
-            f"a key of {section} must be text",
+            f"a key of {section} must not be empty",
             file=str(path),
-            place=f"line {line_of(path, (section,))}",
-            value=repr(name)[:80],
-            hint="put it in quotes",
+            place=f"line {line_of(path, (section, name))}",
+            hint="write for example  .netrc: NETRC",
         )
     place = f"line {line_of(path, (section, name))}"
     if isinstance(entry, str):
