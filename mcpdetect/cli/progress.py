@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from time import monotonic
 from types import TracebackType
 
 __all__ = ["BUNDLE_FILES", "Progress"]
@@ -34,7 +34,7 @@ class Progress:
         self._stream = sys.stderr
         self._live = wanted and self._stream is not None and self._stream.isatty()
         self._total = _total(files) if self._live else 0
-        self._start = self._last = time.monotonic()
+        self._start = self._last = monotonic()
         self._done = 0
         self._drawn = False
         self._watch = ExitStack()
@@ -55,7 +55,7 @@ class Progress:
     def _add(self, size: int) -> None:
         """Count ``size`` bytes more."""
         self._done += size
-        now = time.monotonic()
+        now = monotonic()
         if now - self._start < _QUIET_S or now - self._last < _EVERY_S:
             return
         self._last = now

@@ -202,20 +202,6 @@ def test_lines_fit_the_terminal(mcp: str) -> None:
     assert max(len(line) for line in narrow if mcp not in line) <= 80
 
 
-def test_progress_on_a_terminal_only(tmp_path: Path) -> None:
-    file = tmp_path / "mcp.jsonl"
-    line = MCP.splitlines()[0] + "\n"
-    with file.open("w") as out:
-        out.writelines(line.replace('"id": 1', f'"id": {n}') for n in range(60_000))
-    code, seen = on_terminal(["check", str(file), "--format", "json", "-o", str(tmp_path / "r.json")])
-    assert code == 0
-    assert seen.startswith("\r\x1b[2Kreading ")
-    assert " MB/s" in seen
-    assert seen.endswith("\r\x1b[2K")
-    quiet = run("check", str(file), "-o", str(tmp_path / "r.txt"))
-    assert (quiet.stdout, quiet.stderr) == ("", "")
-
-
 def test_shell_completion() -> None:
     for name, marker in (
         ("bash", "complete -o nosort -F"),
