@@ -178,7 +178,9 @@ def _line(at: int, parts: list[bytes], size: int, *, ended: bool) -> Line:
 class TextLog:
     """Base of the adapters that read a log line by line.
 
-    A subclass reads one line in ``_line``, says what was watched in ``_watched``, and may add to ``_finish``.
+    A subclass reads one line in ``_line``, says what was watched in ``_watched``, and may add to ``_finish``. ``kinds``
+    are the event kinds that a lost line may have held, ``shows`` those of them whose absence means something (all of
+    them where it is empty).
 
     Args:
         path: the file, or its source where the beginning was looked at already.
@@ -192,6 +194,7 @@ class TextLog:
     channel: ClassVar[Channel]
     format: ClassVar[str]
     kinds: ClassVar[tuple[str, ...]]
+    shows: ClassVar[tuple[str, ...]] = ()
     counted: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, path: Path | LineSource, name: str | None = None, declared: Declared | None = None) -> None:
@@ -295,7 +298,7 @@ class TextLog:
             self._book.add(what, detail, None, note=True, count=count)
         if self._watched():
             proof: Proof = "declared" if self._declared is not None else "inferred"
-            seen.watches = dict.fromkeys(self.kinds, proof)
+            seen.watches = dict.fromkeys(self.shows or self.kinds, proof)
         else:
             seen.proof = "absent"
         seen.losses.extend(self._book.losses())

@@ -171,9 +171,9 @@ def open_adapter(
 
         return PacketCapture(path, name, declared)
     if channel == "dns":
-        from mcpdetect.ingest.dnslog import DnsmasqLog
+        from mcpdetect.ingest.dnslog import open_dns_log
 
-        return DnsmasqLog(path, name, declared)
+        return open_dns_log(path, name, declared)
     if channel == "firewall":
         from mcpdetect.ingest.firewall import FirewallLog
 
