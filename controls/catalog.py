@@ -47,7 +47,7 @@ class Variant:
         build: C sources compiled before the run, by file name.
         link: ``static`` or ``dynamic``: a dynamic program uses the resolver of the C library as most do.
         denial: name of the denial, None for an open network.
-        ipv6, dns, capture, counters, hosts, folder, resolver: the cell and what is kept of it; see ``Cell`` and ``Room``.
+        ipv6, dns, capture, counters, hosts, folder, resolver: the cell, and what is kept of it.
         mcp: the recorder speaks MCP with it over stdio.
         seconds: how long it may take.
         expectations: file beside the control that documents the server's behaviour.

@@ -14,21 +14,22 @@ from typing import Any
 
 import mcpdetect
 from controls.catalog import Control, Variant
-from mcpdetect.labels.model import LABEL_SCHEMA, TRUTHS
+from mcpdetect.labels.model import LABEL_SCHEMA, TRUTHS, ExpectedCheck
+from mcpdetect.model.vocabulary import LEVELS
 
 __all__ = ["draft", "outcome"]
 
 
-def outcome(bundle: Path) -> dict[str, tuple[str, int, list[str]]]:
-    """Return what every installed check says about a bundle: verdict, number of findings, sorted places."""
-    result = mcpdetect.check(bundle)
+def outcome(bundle: Path) -> dict[str, ExpectedCheck]:
+    """Return what every installed check says about a bundle, in the form a label says it, places sorted."""
     return {
-        one.check: (
-            one.verdict,
-            len(one.findings),
-            sorted({str(place) for finding in one.findings for place in finding.where}, key=_by_number),
+        one.check: ExpectedCheck(
+            verdict=one.verdict,
+            findings=len(one.findings),
+            places=sorted({str(place) for finding in one.findings for place in finding.where}, key=_by_number),
+            level=max((finding.level for finding in one.findings), key=LEVELS.index, default=None),
         )
-        for one in result.checks
+        for one in mcpdetect.check(bundle).checks
     }
 
 
@@ -64,14 +65,14 @@ def draft(control: Control, variant: Variant, corpus: Path, labels: Path, by: st
     right = TRUTHS[variant.truth]
     if subject not in found:
         return f"no check {subject} is installed"
-    if found[subject][0] != right:
-        return f"{subject} says {found[subject][0]}, by construction it is {right}"
+    if found[subject].verdict != right:
+        return f"{subject} says {found[subject].verdict}, by construction it is {right}"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(_text(case, variant, bundle, found, by))
     return "written"
 
 
-def _text(case: str, variant: Variant, bundle: Path, found: dict[str, tuple[str, int, list[str]]], by: str) -> str:
+def _text(case: str, variant: Variant, bundle: Path, found: dict[str, ExpectedCheck], by: str) -> str:
     manifest = (bundle / "manifest.json").read_bytes()
     data: dict[str, Any] = json.loads(manifest)
     tools = sorted({entry["tool"] for entry in data["evidence"]} | set(data["host"]["versions"].values()))
@@ -82,12 +83,12 @@ def _text(case: str, variant: Variant, bundle: Path, found: dict[str, tuple[str,
         f"why: {_quoted(variant.why)}",
         "checks:",
     ]
-    for check, (verdict, count, places) in sorted(found.items()):
-        if count:
-            lines += [f"  {check}:", f"    verdict: {verdict}", f"    findings: {count}", "    places:"]
-            lines += [f"      - {_quoted(place)}" for place in places]
+    for check, one in sorted(found.items()):
+        if one.findings:
+            lines += [f"  {check}:", f"    verdict: {one.verdict}", f"    findings: {one.findings}"]
+            lines += [f"    level: {one.level}", "    places:", *(f"      - {_quoted(place)}" for place in one.places)]
         else:
-            lines.append(f"  {check}: {{verdict: {verdict}}}")
+            lines.append(f"  {check}: {{verdict: {one.verdict}}}")
     lines.append("axes:")
     lines += [f"  {key}: {_quoted(value)}" for key, value in variant.axes.items()]
     lines += [

@@ -69,11 +69,11 @@ def _check_verdicts(reader: Reader, label: Label) -> None:
         if not _CHECK.fullmatch(check):
             reader.fail(place, "is no check id", check, hint="write category.behaviour")
         detected = wanted.verdict == "detected"
-        if detected != (wanted.findings > 0) or detected != bool(wanted.places):
+        if {wanted.findings > 0, bool(wanted.places), wanted.level is not None} != {detected}:
             reader.fail(
                 place,
-                "a detected check has findings and places, any other has none",
-                f"{wanted.verdict}, {wanted.findings} findings, {len(wanted.places)} places",
+                "a detected check has findings, places and a level, any other has none",
+                f"{wanted.verdict}, {wanted.findings} findings, {len(wanted.places)} places, level {wanted.level}",
             )
         for at, written in enumerate(wanted.places):
             if not _PLACE.fullmatch(written):

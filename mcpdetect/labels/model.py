@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from mcpdetect.model.place import STRICT
-from mcpdetect.model.vocabulary import VerdictWord
+from mcpdetect.model.vocabulary import Level, VerdictWord
 
 __all__ = ["LABEL_SCHEMA", "TRUTHS", "ExpectedCheck", "Label", "Provenance", "Review", "Truth"]
 
@@ -29,6 +29,7 @@ class ExpectedCheck:
         findings: exactly how many findings; 0 unless it is ``detected``.
         places: every place of every finding, as ``Where`` prints it (``strace.log.zst:412``, ``capture.pcap#3``), in
             any order, none twice.
+        level: the gravest level among the findings, for ``detected``.
     """
 
     __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
@@ -36,6 +37,7 @@ class ExpectedCheck:
     verdict: VerdictWord
     findings: int = 0
     places: list[str] = field(default_factory=list)
+    level: Level | None = None
 
 
 @dataclass(slots=True)

@@ -10,9 +10,11 @@ from controls import labelling
 from controls.catalog import Control, Variant, controls
 from controls.labelling import draft, outcome
 from mcpdetect.labels.loader import load_label
+from mcpdetect.labels.model import ExpectedCheck
 
 CORPUS = Path(__file__).parents[2] / "corpus"
 CASE = "secrets/canary-read/c-passed"
+READ = ExpectedCheck("detected", 1, ["strace.log.zst:17+20", "strace.log.zst:24"], "suspicious")
 
 
 def planted() -> tuple[Control, Variant]:
@@ -26,8 +28,7 @@ def test_a_draft_is_a_label_that_loads(tmp_path: Path) -> None:
     label = load_label(tmp_path / "cases" / f"{CASE}.yaml", bundle=CORPUS / CASE)
     assert (label.truth, label.axes, label.reviewed.by) == ("fires", variant.axes, "author of the control")
     assert label.why == variant.why
-    own = label.checks["secrets.canary-read"]
-    assert (own.verdict, own.findings, own.places) == ("detected", 1, ["strace.log.zst:17+20", "strace.log.zst:24"])
+    assert label.checks["secrets.canary-read"] == READ
 
 
 def test_an_existing_label_is_never_touched(tmp_path: Path) -> None:
@@ -70,5 +71,5 @@ def test_places_are_sorted_by_number() -> None:
 
 def test_an_outcome_names_every_installed_check() -> None:
     found = outcome(CORPUS / CASE)
-    assert found["secrets.canary-read"] == ("detected", 1, ["strace.log.zst:17+20", "strace.log.zst:24"])
-    assert found["mcp.exfil-instruction"] == ("not_observable", 0, [])
+    assert found["secrets.canary-read"] == READ
+    assert found["mcp.exfil-instruction"] == ExpectedCheck("not_observable")

@@ -66,8 +66,8 @@ def test_a_control_recorded_again_comes_to_its_label(case: str, tmp_path: Path) 
     control = next(one for one in controls() if one.id == name)
     bundle = record(control, control.variants[variant], tmp_path, seed=7)
     label = load_label(ROOT / "labels/cases" / f"{case}.yaml")
-    found = {check: (verdict, count) for check, (verdict, count, _) in outcome(bundle).items()}
-    assert found == {check: (one.verdict, one.findings) for check, one in label.checks.items()}
+    found = {check: (one.verdict, one.findings, one.level) for check, one in outcome(bundle).items()}
+    assert found == {check: (one.verdict, one.findings, one.level) for check, one in label.checks.items()}
     assert children() == []
     old = json.loads((ROOT / "corpus" / case / "manifest.json").read_text())
     new = json.loads((bundle / "manifest.json").read_text())

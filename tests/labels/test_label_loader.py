@@ -20,6 +20,7 @@ checks:
   egress.direct-ip:
     verdict: detected
     findings: 1
+    level: suspicious
     places: ["strace.log:15", "strace.log:41+57", "capture.pcap#3"]
   network.blocked: {{verdict: not_detected}}
 axes:
@@ -42,7 +43,9 @@ LABEL = Label(
     truth="fires",
     why="connects to 1.1.1.1 without any lookup",
     checks={
-        "egress.direct-ip": ExpectedCheck("detected", 1, ["strace.log:15", "strace.log:41+57", "capture.pcap#3"]),
+        "egress.direct-ip": ExpectedCheck(
+            "detected", 1, ["strace.log:15", "strace.log:41+57", "capture.pcap#3"], "suspicious"
+        ),
         "network.blocked": ExpectedCheck("not_detected"),
     },
     axes={"runtime": "c", "family": "ipv4"},
@@ -89,7 +92,7 @@ WRONG = {
     "missing key": ("truth: fires\n", "", 1, "the key 'truth' is missing"),
     "missing inner key": ("    verdict: detected\n", "", 6, "the key 'verdict' is missing"),
     "key given twice": ("truth: fires", "truth: fires\ntruth: silent", 4, "the key 'truth' is given twice"),
-    "inner key given twice": ("  runtime: c", "  runtime: c\n  runtime: c", 13, "the key 'runtime' is given twice"),
+    "inner key given twice": ("  runtime: c", "  runtime: c\n  runtime: c", 14, "the key 'runtime' is given twice"),
     "other schema": ("label/0", "label/7", 1, "is not a label this version reads"),
     "other case": ("c-tcp4", "c-tcp5", 2, "does not say where the file lies"),
     "other truth": ("truth: fires", "truth: maybe", 3, "must be one of fires, silent, blind"),
@@ -97,35 +100,37 @@ WRONG = {
     "findings are text": ("findings: 1", "findings: one", 8, "must be a whole number, 0 or more"),
     "findings are negative": ("findings: 1", "findings: -1", 8, "must be a whole number, 0 or more"),
     "findings are quoted": ("findings: 1", 'findings: "1"', 8, "must be a whole number, 0 or more"),
-    "detected without findings": ("findings: 1", "findings: 0", 6, "a detected check has findings and places"),
+    "detected without findings": ("findings: 1", "findings: 0", 6, "a detected check has findings, places and a level"),
     "findings without detection": (
         "{verdict: not_detected}",
         "{verdict: not_detected, findings: 1}",
-        10,
-        "a detected check has findings and places",
+        11,
+        "a detected check has findings, places and a level",
     ),
     "detected without places": (
         '["strace.log:15", "strace.log:41+57", "capture.pcap#3"]',
         "[]",
         6,
-        "a detected check has findings and places",
+        "a detected check has findings, places and a level",
     ),
-    "place without a line": ('"strace.log:15"', "strace.log", 9, "is no place in a file"),
-    "place given twice": ('"strace.log:41+57"', '"strace.log:15"', 9, "is given twice"),
+    "level is missing": ("    level: suspicious\n", "", 6, "a detected check has findings, places and a level"),
+    "other level": ("level: suspicious", "level: bad", 9, "must be one of info, suspicious, accusing"),
+    "place without a line": ('"strace.log:15"', "strace.log", 10, "is no place in a file"),
+    "place given twice": ('"strace.log:41+57"', '"strace.log:15"', 10, "is given twice"),
     "subject is missing": ("  egress.direct-ip:", "  egress.other:", 5, "says nothing about egress.direct-ip"),
-    "check is no id": ("  network.blocked:", "  networkblocked:", 10, "is no check id"),
+    "check is no id": ("  network.blocked:", "  networkblocked:", 11, "is no check id"),
     "truth against verdict": ("truth: fires", "truth: silent", 7, "a case that is silent must be not_detected"),
-    "list for mapping": ("axes:\n  runtime: c\n  family: ipv4", "axes: [c]", 11, "must be a mapping"),
+    "list for mapping": ("axes:\n  runtime: c\n  family: ipv4", "axes: [c]", 12, "must be a mapping"),
     "mapping for text": ("why: connects", "why: {a: b}\nx: connects", 4, "must be one value"),
-    "text for list": ("[strace 6.1, tcpdump 4.99.3]", "strace", 18, "must be a list"),
+    "text for list": ("[strace 6.1, tcpdump 4.99.3]", "strace", 19, "must be a list"),
     "nothing said": ("why: connects to 1.1.1.1 without any lookup", "why:", 4, "must say something"),
-    "hash is short": (PIN, "abc", 15, "is no sha256 in hexadecimal"),
-    "hash of another file": ("manifest.json:", "strace.log:", 14, "must pin manifest.json"),
-    "date of recording": ("recorded: 2026-11-30", "recorded: yesterday", 20, "is no ISO date"),
-    "date of review": ("  date: 2026-11-30", "  date: 2026-13-01", 23, "is no ISO date"),
-    "alias": ("  family: ipv4", "  family: &a ipv4\n  other: *a", 14, "an alias"),
+    "hash is short": (PIN, "abc", 16, "is no sha256 in hexadecimal"),
+    "hash of another file": ("manifest.json:", "strace.log:", 15, "must pin manifest.json"),
+    "date of recording": ("recorded: 2026-11-30", "recorded: yesterday", 21, "is no ISO date"),
+    "date of review": ("  date: 2026-11-30", "  date: 2026-13-01", 24, "is no ISO date"),
+    "alias": ("  family: ipv4", "  family: &a ipv4\n  other: *a", 15, "an alias"),
     "broken syntax": ("why: connects", 'why: "connects"', 4, "expected <block end>"),
-    "key is a list": ("  runtime: c", "  ? [a]\n  : c", 12, "a key must be text"),
+    "key is a list": ("  runtime: c", "  ? [a]\n  : c", 13, "a key must be text"),
 }
 
 
@@ -146,14 +151,14 @@ def test_evidence_that_changed_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(LabelError) as caught:
         load(tmp_path)
     assert caught.value.problem.startswith("the bundle's file has sha256 ")
-    assert (caught.value.place, caught.value.value) == ("line 15", PIN)
+    assert (caught.value.place, caught.value.value) == ("line 16", PIN)
 
 
 def test_pinned_evidence_that_is_gone_is_an_error(tmp_path: Path) -> None:
     tree(tmp_path, TEXT.replace("provenance:", f"  strace.log: {PIN}\nprovenance:"))
     with pytest.raises(LabelError) as caught:
         load(tmp_path)
-    assert (caught.value.problem, caught.value.place) == ("is not in the bundle", "line 16")
+    assert (caught.value.problem, caught.value.place) == ("is not in the bundle", "line 17")
 
 
 def test_a_label_without_a_bundle_is_an_orphan(tmp_path: Path) -> None:

@@ -5,15 +5,16 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-int main(int argc, char **argv) {
+int main(void) {
+    static const char host[] = "api.example.com";
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found;
     char request[512], answer[256];
-    if (argc != 3 || getaddrinfo(argv[1], argv[2], &hints, &found) != 0)
+    if (getaddrinfo(host, "80", &hints, &found) != 0)
         return 1;
     for (struct addrinfo *one = found; one; one = one->ai_next) {
         int fd = socket(one->ai_family, one->ai_socktype, one->ai_protocol);
         if (connect(fd, one->ai_addr, one->ai_addrlen) == 0) {
-            snprintf(request, sizeof request, "GET /status HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", argv[1]);
+            snprintf(request, sizeof request, "GET /status HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", host);
             send(fd, request, strlen(request), 0);
             recv(fd, answer, sizeof answer, 0);
             close(fd);

@@ -3,7 +3,11 @@
 import socket
 import sys
 
-host, port = sys.argv[1], int(sys.argv[2])
+HOSTS = {
+    "api": "api.example.com",
+    "intranet": "intranet.example.com",
+}
+host, port = HOSTS[sys.argv[1]], 80
 for family, kind, protocol, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
     with socket.socket(family, kind, protocol) as sock:
         sock.settimeout(5)

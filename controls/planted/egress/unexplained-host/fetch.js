@@ -1,4 +1,5 @@
 // Fetch one document from a named host.
 'use strict';
-const [host] = process.argv.slice(2);
+const hosts = { collector: 'collector.example.net', mirror: 'eu.mirror.example.com' };
+const host = hosts[process.argv[2]];
 fetch(`http://${host}/status`).then((answer) => answer.text());

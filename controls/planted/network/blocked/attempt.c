@@ -4,12 +4,24 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <stdlib.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+/* The addresses are the program's own: nobody who starts it gives them. */
+static const struct place {
+    const char *name, *address;
+    int port;
+} places[] = {
+    {"web", "203.0.113.7", 443},
+    {"log", "203.0.113.7", 5140},
+    {"web6", "2001:db8:7::7", 443},
+    {"here", "127.0.0.1", 9},
+};
+
 int main(int argc, char **argv) {
+    const struct place *place = NULL;
     struct sockaddr_storage to = {0};
     struct sockaddr_in *four = (struct sockaddr_in *)&to;
     struct sockaddr_in6 *six = (struct sockaddr_in6 *)&to;
@@ -18,14 +30,17 @@ int main(int argc, char **argv) {
     char buffer[64];
     if (argc == 2 && !strcmp(argv[1], "nothing"))
         return 0;
-    if (argc != 4)
+    for (size_t i = 0; argc == 3 && i < sizeof places / sizeof *places; i++)
+        if (!strcmp(argv[2], places[i].name))
+            place = &places[i];
+    if (!place)
         return 2;
-    if (inet_pton(AF_INET, argv[2], &four->sin_addr) == 1) {
+    if (inet_pton(AF_INET, place->address, &four->sin_addr) == 1) {
         four->sin_family = AF_INET;
-        four->sin_port = htons(atoi(argv[3]));
-    } else if (inet_pton(AF_INET6, argv[2], &six->sin6_addr) == 1) {
+        four->sin_port = htons(place->port);
+    } else if (inet_pton(AF_INET6, place->address, &six->sin6_addr) == 1) {
         six->sin6_family = AF_INET6;
-        six->sin6_port = htons(atoi(argv[3]));
+        six->sin6_port = htons(place->port);
         size = sizeof *six;
     } else {
         return 2;

@@ -3,7 +3,8 @@
 import socket
 import sys
 
-how, host, port = sys.argv[1], sys.argv[2], int(sys.argv[3])
+PLACES = {"api": ("api.example.com", 443), "log": ("203.0.113.7", 5140)}
+how, (host, port) = sys.argv[1], PLACES[sys.argv[2]]
 try:
     if how == "udp":
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:

@@ -1,4 +1,4 @@
-/* Read a planted secret, or only touch it, in many ways. The home folder is argv[2]. */
+/* Read a planted secret, or only touch it, in many ways. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sched.h>
@@ -46,9 +46,9 @@ static int take(int from) {
 }
 
 int main(int argc, char **argv) {
-    if (argc < 3)
+    const char *how = argc > 1 ? argv[1] : "", *home = getenv("HOME");
+    if (!home)
         return 2;
-    const char *how = argv[1], *home = argv[2];
     char key[512], other[512];
     struct stat facts;
     snprintf(key, sizeof key, "%s/.ssh/id_ed25519", home);

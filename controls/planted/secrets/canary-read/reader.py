@@ -3,7 +3,8 @@
 import os
 import sys
 
-how, path = sys.argv[1], sys.argv[2]
+FILES = {"cloud": ".aws/credentials", "network": ".netrc"}
+how, path = sys.argv[1], os.path.join(os.environ["HOME"], FILES[sys.argv[2]])
 if how == "read":
     with open(path, encoding="utf-8") as stream:
         stream.read()
