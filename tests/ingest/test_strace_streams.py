@@ -84,7 +84,8 @@ openat(AT_FDCWD, "/etc/hostname", O_RDONLY) = 3
 """
     assert (
         script(tmp_path, text[1:])
-        == """
+        == r"""
+unparsed@1 reason='a call with foreign text in it' raw=b'write(2, "\\n) = 1\\nconnect(3, 0x10, 16)"..., 38'
 process.start@5 call='' how='seen'
 file.open@5 call='openat' result=3 path='/etc/hostname' access='read' flags='O_RDONLY' fd=3 written='/etc/hostname'
 process.exit@6 code=0
@@ -107,7 +108,8 @@ openat(AT_FDCWD, "/etc/hostname", O_RDONLY) = 3
 """
     assert (
         script(tmp_path, text[1:])
-        == """
+        == r"""
+unparsed@1 reason='a call with foreign text in it' raw=b'write(2, "\\n) = 1\\nconnect(3, 0x10, 16)"..., 30'
 process.start@5 call='' how='seen'
 file.open@5 call='openat' result=3 path='/etc/hostname' access='read' flags='O_RDONLY' fd=3 written='/etc/hostname'
 process.exit@6 code=0

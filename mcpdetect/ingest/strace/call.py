@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from mcpdetect.ingest.strace.grammar import RESULT, split_arguments, split_call
+from mcpdetect.ingest.strace.grammar import QUICK, RESULT, split_arguments, split_call
 from mcpdetect.ingest.strace.state import Thread
 from mcpdetect.model.place import Where
 
@@ -50,6 +50,15 @@ class Call:
 
 def parse_call(call: Call, rest: str) -> bool:
     """Fill ``call`` from the text after ``name(``; return False when it is not a whole call with a result."""
+    quick = QUICK.match(rest)
+    if quick is not None:
+        first, second, others, value, call.decoration, call.error, duration = quick.groups()
+        call.arguments = [first, second, *others.split(", ")]
+        if value is not None and call.error is None and len(value) < 21:
+            call.result = int(value)
+        if duration is not None:
+            call.duration_ns = _duration(duration)
+        return True
     parts = split_call(rest)
     if parts is None:
         return False
@@ -81,6 +90,10 @@ def parse_call(call: Call, rest: str) -> bool:
     if note:
         call.note = note[1:]
     if duration is not None:
-        whole, _, part = duration.partition(".")
-        call.duration_ns = int(whole) * 1_000_000_000 + int(part[:9].ljust(9, "0"))
+        call.duration_ns = _duration(duration)
     return True
+
+
+def _duration(text: str) -> int:
+    whole, _, part = text.partition(".")
+    return int(whole) * 1_000_000_000 + int(part[:9].ljust(9, "0"))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from mcpdetect.ingest.strace.account import Account
 from mcpdetect.ingest.strace.call import Call, parse_call
 from mcpdetect.ingest.strace.dispatch import ALSO, HANDLERS
+from mcpdetect.ingest.strace.express import EXPRESS
 from mcpdetect.ingest.strace.grammar import split_arguments
 from mcpdetect.ingest.strace.on_kernel import end_rings, on_unknown
 from mcpdetect.ingest.strace.on_process import begin_clone, on_clone
@@ -166,6 +167,14 @@ class Core:
         self, thread: Thread, where: Where, t_ns: int | None, name: str, rest: str, birth: Birth | None = None
     ) -> bool:
         """Take a whole call: ``rest`` is what follows ``name(``; return False when it is none."""
+        express = EXPRESS.get(name)
+        if express is not None:
+            out = self.recorder.out
+            before = len(out)
+            if express(self.recorder, thread, where, t_ns, rest):
+                self.last = out[before:]
+                self.last_line = where.end or where.at
+                return True
         handler = HANDLERS.get(name)
         if handler is None:
             if name.startswith("syscall_") and _UNKNOWN_CALL.match(name):

@@ -10,6 +10,7 @@ import re
 __all__ = [
     "ARGUMENT",
     "DECORATION",
+    "QUICK",
     "RESULT",
     "STRING",
     "split_arguments",
@@ -58,6 +59,14 @@ RESULT = re.compile(
     re.ASCII,
 )
 """What may follow ``= ``: number, decoration, errno, remark, duration."""
+
+QUICK = re.compile(
+    # AT_FDCWD</srv>, "a.js", O_RDONLY|O_CLOEXEC) = 3</srv/a.js> <0.000010>      3, "x", 64) = 1
+    rf"([\w-]++(?:{DECORATION})?+), ({STRING}), ([^\"()\[\]{{}}<]*+)\) *+= "
+    rf"(?:(-?\d++)|\?)(?:({DECORATION})(?:\(deleted\))?+)?+(?: (E[A-Z0-9_]++) \([^()]*+\))?+(?: <(\d++\.\d++)>)?+\Z",
+    re.ASCII,
+)
+"""The commonest shape of a call in one match: a descriptor, a string, plain arguments, result, duration."""
 
 _ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|([0-7]{1,3})|(.))", re.DOTALL)
 _SIMPLE = {"n": "\n", "t": "\t", "r": "\r", "v": "\v", "f": "\f", "a": "\a", "b": "\b", "e": "\x1b"}

@@ -201,8 +201,7 @@ class LineFeeder:
             stop = len(block) if stop < 0 else stop
             self.line += block.count("\n", end, stop)
             self._share(line)
-            core.account.add("unparsed", f"a line of {name} with foreign text in it", Where(core.file, line))
-            core.unparsed += 1
+            core.bad_line(line, f"{name}({rest}", "a call with foreign text in it")
             return stop + 1
         core.whole(owner, line, t_ns, name, rest)
         return end + 1
@@ -278,8 +277,7 @@ class LineFeeder:
             return
         if _TAIL.match(text):
             self._share(line)
-            core.unparsed += 1
-            core.account.add("unparsed", "the end of a call without its beginning", Where(core.file, line))
+            core.bad_line(line, text, "the end of a call without its beginning")
             return
         if not text.strip():
             core.bad_line(line, text, "empty", note=True)

@@ -137,7 +137,7 @@ class _Fast:
         names = core.names
         line = self._feeder.line
         before = 0
-        read = self._times.read
+        read = self._times.quick
         for hit in hits:
             start = hit.start() + 1
             line += text.count("\n", before, start)
@@ -150,16 +150,16 @@ class _Fast:
                 if rest.endswith("...>"):
                     marker = UNFINISHED.search(rest)
                     if marker is not None:
-                        core.unfinished(pid, line, read(time or None), name, rest[: marker.start()])
+                        core.unfinished(pid, line, read(time), name, rest[: marker.start()])
                         continue
-                t_ns = read(time or None)
+                t_ns = read(time)
                 core.whole(pid, line, t_ns, name, rest)
             elif resumed is not None:
                 names.add(resumed)
                 if resumed in self._needed and (pid in core.pending or resumed not in UNHALVED):
-                    core.resumed(pid, line, read(time or None), resumed, rest)
+                    core.resumed(pid, line, read(time), resumed, rest)
             else:
-                core.exit(pid, line, read(time or None), mark + " " + rest)
+                core.exit(pid, line, read(time), mark + " " + rest)
         self._feeder.line += block.count("\n") + 1
         self._blocks += 1
         if self._blocks >= self._rebuild_at and self._unseen & names:

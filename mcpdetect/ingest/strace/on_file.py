@@ -75,7 +75,12 @@ def on_open(call: Call, recorder: Recorder) -> None:
     name = call.name
     at = 0 if name in {"openat", "openat2"} else None
     index = 0 if at is None else 1
-    path, certain, written = resolve(call, recorder, index, at)
+    if call.decoration is not None and call.result is not None:
+        if at is not None:
+            recorder.base_of(call.thread, call.argument(at))
+        path, certain, written = None, False, string_in(call.argument(index))
+    else:
+        path, certain, written = resolve(call, recorder, index, at)
     if name == "openat2":
         flags = _open_flags(fields(call.argument(2)).get("flags", ""))
     else:

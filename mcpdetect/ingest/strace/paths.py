@@ -8,6 +8,7 @@ __all__ = ["Names"]
 
 _MOST_NAMES = 20_000
 _MOST_HOPS = 40  # Linux: ELOOP after 40 symlinks (path_resolution(7))
+_MAGIC = ("/proc/", "/dev/")
 _SELF = ("self", "thread-self")
 
 
@@ -23,6 +24,8 @@ class Names:
         self._aliases: dict[str, set[str]] = {}
         self._known: set[str] = set()
         self.overflow = 0
+        self._plain: dict[str, bool] = {}
+        self._others: dict[str, list[str] | None] = {}
 
     def directory(self, path: str) -> None:
         """Note a path that the kernel itself gave: none of its components is a symbolic link."""
@@ -33,11 +36,13 @@ class Names:
         """Note that ``path`` is now a symbolic link with this text."""
         self._room(self._symlinks)
         self._symlinks[path] = target
+        self._plain.clear()
 
     def same(self, old: str, new: str) -> None:
         """Note that ``new`` names what ``old`` names or named: link, rename, bind mount."""
         if old == new:
             return
+        self._others.clear()
         self._room(self._aliases)
         group = {old} | self._aliases.get(old, set())
         self._aliases.setdefault(new, set()).update(name for name in group if name != new)
@@ -62,6 +67,8 @@ class Names:
         """Return other names of the same file, those of its directories included; None when there are none."""
         if not self._aliases or path is None:
             return None
+        if path in self._others:
+            return self._others[path]
         found: set[str] = set()
         at = len(path)
         while at > 0:
@@ -69,7 +76,11 @@ class Names:
                 found.add(other + path[at:])
             at = path.rfind("/", 0, at)
         found.discard(path)
-        return sorted(found) or None
+        others = sorted(found) or None
+        if len(self._others) >= _MOST_NAMES:
+            self._others.clear()
+        self._others[path] = others
+        return others
 
     def _room(self, table: dict[str, str] | dict[str, set[str]]) -> None:
         if len(table) >= _MOST_NAMES:
@@ -100,15 +111,30 @@ class Names:
             plain = f"{base}/{written}" if base != "/" else f"/{written}"
             start = len(base) + 1 if base != "/" else 1
         if (
-            "/." not in plain
+            "/./" not in plain
+            and "/.." not in plain
             and "//" not in plain
-            and not self._symlinks
-            and not plain.startswith(("/proc/", "/dev/"))
-            and not plain.endswith("/")
+            and not plain.startswith(_MAGIC)
+            and not plain.endswith(("/", "/."))
             and not directory.root
+            and (not self._symlinks or self._is_plain(plain))
         ):
             return plain, True
         return self._walk(plain, start, directory, table, own)
+
+    def _is_plain(self, path: str) -> bool:
+        """Whether no symbolic link that this trace made is on the way."""
+        known = self._plain.get(path)
+        if known is None:
+            known = True
+            at = len(path)
+            while at > 0 and known:
+                known = path[:at] not in self._symlinks
+                at = path.rfind("/", 0, at)
+            if len(self._plain) >= _MOST_NAMES:
+                self._plain.clear()
+            self._plain[path] = known
+        return known
 
     def _walk(self, plain: str, start: int, directory: Directory, table: Table, own: str) -> tuple[str, bool]:
         certain = True
