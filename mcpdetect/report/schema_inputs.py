@@ -8,6 +8,7 @@ __all__ = ["EXPECTATIONS", "SECRETS"]
 
 _PLANTED: dict[str, Any] = {
     "type": "object",
+    "propertyNames": {"minLength": 1},
     "additionalProperties": {
         "anyOf": [
             {"description": "The kind; the value is made by the pattern.", "type": "string"},
@@ -29,8 +30,8 @@ SECRETS: dict[str, Any] = {
     "description": "What was planted in the sandbox: the file given with --secrets.",
     "type": "object",
     "properties": {
-        "home": {"description": "The planted home directory.", "type": "string"},
-        "files": {"description": "Path, absolute or below home, to what it holds.", **_PLANTED},
+        "home": {"description": "The planted home directory.", "type": "string", "pattern": "^/"},
+        "files": {"description": "Path, absolute or below home (then home is needed), to what it holds.", **_PLANTED},
         "environment": {"description": "Variable to what it holds.", **_PLANTED},
         "pattern": {
             "description": "How a value is made from {kind} and {tag}; default CANARY-{kind}-{tag}.",
@@ -47,6 +48,8 @@ SECRETS: dict[str, Any] = {
         {"required": ["files"], "properties": {"files": {"minProperties": 1}}},
         {"required": ["environment"], "properties": {"environment": {"minProperties": 1}}},
     ],
+    "if": {"not": {"required": ["home"]}},
+    "then": {"properties": {"files": {"propertyNames": {"pattern": "^/"}}}},
     "additionalProperties": False,
 }
 """The file given with ``--secrets``."""

@@ -124,18 +124,21 @@ def test_bytes_are_announced_as_plain_base64() -> None:
 
 
 SECRETS_FILES: list[tuple[bool, Any]] = [
-    (True, {"files": {".netrc": "NETRC"}}),
+    (True, {"home": "/h", "files": {".netrc": "NETRC", "~/.env": "ENV"}}),
     (
         True,
         {"home": "/h", "environment": {"TOKEN": {"kind": "TOKEN", "value": "CANARY-1"}}, "tag": 7, "pattern": "{kind}"},
     ),
-    (True, {"files": {"a": "A"}, "not_secret": [".profile"]}),
+    (True, {"files": {"/a": "A"}, "not_secret": [".profile"]}),
     (False, {}),
     (False, {"files": {}}),
-    (False, {"files": {"a": 1}}),
-    (False, {"files": {"a": {"kind": "A", "what": 1}}}),
-    (False, {"files": {"a": {"kind": "A", "value": "short"}}}),
-    (False, {"files": {"a": "A"}, "extra": 1}),
+    (False, {"files": {".netrc": "NETRC"}}),
+    (False, {"home": "h", "files": {".netrc": "NETRC"}}),
+    (False, {"environment": {"": "TOKEN"}}),
+    (False, {"files": {"/a": 1}}),
+    (False, {"files": {"/a": {"kind": "A", "what": 1}}}),
+    (False, {"files": {"/a": {"kind": "A", "value": "short"}}}),
+    (False, {"files": {"/a": "A"}, "extra": 1}),
 ]
 EXPECTATIONS_FILES: list[tuple[bool, Any]] = [
     (True, {"hosts": ["api.example.com", "*.example.com", {"host": "10.0.0.0/8", "ports": [443], "why": "README"}]}),
