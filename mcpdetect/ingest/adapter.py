@@ -32,7 +32,8 @@ class Adapter(Protocol):
     """One evidence file.
 
     An adapter is made with ``(path, name, declared)``: the file (compressed or not), the name used in every
-    ``Where``, and what a manifest says. The constructor reads enough to know the format and raises ``InputError`` otherwise.
+    ``Where``, and what a manifest says. The constructor reads enough to know the format and raises ``InputError``
+    otherwise.
     """
 
     @property
