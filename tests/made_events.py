@@ -204,6 +204,7 @@ def flow(
     packets_out: int = 1,
     data_out: int = 0,
     icmp: tuple[int, int] | None = None,
+    icmp_from: str = "10.77.0.1",
     midstream: bool = False,
 ) -> NetFlow:
     return NetFlow(
@@ -221,7 +222,7 @@ def flow(
         rst_in=rst_in,
         data_out=data_out,
         midstream=midstream,
-        icmp=[] if icmp is None else [IcmpError(*icmp, "10.77.0.1", number + 1)],
+        icmp=[] if icmp is None else [IcmpError(*icmp, icmp_from, number + 1)],
     )
 
 

@@ -172,7 +172,7 @@ class Contacts(Fact):
             target.unjudged += 1
 
     def _open(self, event: SocketOpen) -> None:
-        if event.family == "packet" or event.type == "raw":
+        if event.family == "packet" or (event.type == "raw" and event.family in ("inet", "inet6")):
             if event.ok:
                 self.raw_socket = self.raw_socket or event.where
         elif event.family in ("inet", "inet6") and event.error in ("EPERM", "EACCES"):

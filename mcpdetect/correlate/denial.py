@@ -7,7 +7,7 @@ drop further on leaves repeated SYNs and never an errno; rejects and routes each
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from mcpdetect.contract import Fact
@@ -28,6 +28,8 @@ _FIRST_RETRANSMIT_NS = 1_200_000_000
 """A SYN is repeated after one second (RFC 6298 §2.1, §5.7); closed earlier, an attempt shows nothing by one SYN."""
 
 
+_PORT_UNREACHABLE = frozenset({(3, 3), (1, 4)})
+"""ICMP and ICMPv6 port unreachable (RFC 792, RFC 4443 §3.1): from the destination of a datagram, a closed port."""
 _ADDRESS_WAIT_NS = 900_000_000
 """Neighbours are asked for an address three times, a second apart, before EHOSTUNREACH (arp(7), mcast_solicit)."""
 
@@ -59,6 +61,7 @@ class RunView:
         reached4, reached6: something got past routing over IPv4, over IPv6.
         denied: the recorder declares that the network was denied.
         window: when the capture ran, by its manifest or by its first and last packet; None where unknown.
+        datagrams: addresses to which datagrams left without an error.
     """
 
     packets: bool
@@ -67,6 +70,7 @@ class RunView:
     reached6: bool
     denied: bool
     window: tuple[int | None, int | None] = (None, None)
+    datagrams: set[str] = field(default_factory=set)
 
     def captured(self, t_ns: int | None) -> bool:
         """Return whether a packet sent at ``t_ns`` would be in the capture."""
@@ -108,6 +112,8 @@ class Denial(Fact):
                 attempt.outcome in ("established", "in_progress", "refused", "timed_out", "unanswered")
                 for attempt in target.attempts
             )
+            if any(item.transport == "udp" and item.sends and item.error is None for item in target.attempts):
+                view.datagrams.add(target.address)
             if passed and ":" in target.address:
                 view.reached6 = True
             elif passed:
@@ -168,7 +174,12 @@ class Denial(Fact):
         if flow is not None:
             return _by_flow(attempt, flow, what, extra)
         if attempt.t_ns is not None and view.captured(attempt.t_ns):
-            unanswered = [packet.where for packet in self._arp if _near(packet.t_ns, attempt.t_ns, 3 * _MATCH_NS)]
+            answered = {packet.source for packet in self._arp}
+            unanswered = [
+                packet.where
+                for packet in self._arp
+                if packet.address not in answered and _near(packet.t_ns, attempt.t_ns, 3 * _MATCH_NS)
+            ]
             if len(unanswered) > 1:
                 return Judgement(True, "link-down", f"{what}; only address requests (ARP) are on the wire", unanswered)
             return Judgement(True, "output-drop", f"{what}; no packet of it reached the wire, which was captured", [])
@@ -217,6 +228,8 @@ def _firewall_mode(line: FirewallDrop) -> DenialMode:
 
 def _by_icmp(flow: NetFlow, extra: list[Where]) -> Judgement:
     error = flow.icmp[0]
+    if flow.transport == "udp" and error.sender == flow.address and (error.type, error.code) in _PORT_UNREACHABLE:
+        return Judgement(None, "refused", "the destination itself has no such port, or filters it there", extra)
     place = [*extra, Where(flow.where.file, error.packet, unit="packet")]
     return Judgement(
         True, "rejected-on-path", f"{error.sender} answered with ICMP type {error.type} code {error.code}", place
@@ -247,8 +260,9 @@ def _by_errno(attempt: Attempt, error: str, target: Target, flow: NetFlow | None
         mode: DenialMode = "output-drop" if datagram else "policy"
         return Judgement(True, mode, "EPERM: a filter in the sender's own network refused it", extra)
     if error == "EACCES":
-        mode = "policy" if view.reached4 or view.reached6 else "route-prohibit"
-        return Judgement(True, mode, "EACCES: a prohibiting route or a policy (Landlock)", extra)
+        if target.address in view.datagrams:
+            return Judgement(True, "policy", "EACCES, while datagrams to it left: a policy (Landlock), no route", extra)
+        return Judgement(True, "route-prohibit", "EACCES: a prohibiting route, or a policy such as Landlock", extra)
     if error == "EINVAL":
         return Judgement(True, "route-blackhole", "EINVAL for a valid address: a blackhole route", extra)
     if error in ("ENETUNREACH", "ENETDOWN"):

@@ -212,6 +212,9 @@ class NetworkBlocked(Detector):
         shown = f"{names[0]} ({where})" if names else where
         places = [place for item, verdict in blocked for place in (*item.where[:2], *verdict.where)]
         explanations = self._explain(target.address, target.port, names, attempt.process)
+        if target.port == 53 and target.address in context.fact(Names).resolvers:
+            text = "it is the configured resolver: names were to be asked there"
+            explanations.append(Explanation("configured-resolver", text, "resolv.conf, or the recorder's manifest"))
         finding = self.finding(
             *dict.fromkeys(places),
             title=f"{shown}/{target.transport}: {_times(len(blocked))} blocked, {judgement.mode or 'mode unknown'}",

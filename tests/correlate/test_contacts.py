@@ -218,7 +218,8 @@ def test_a_raw_or_packet_socket_is_noted_and_a_refused_ip_socket_too() -> None:
     def made(line: int, family: str, kind: str, error: str | None = None) -> SocketOpen:
         return SocketOpen(where(line), S, "socket", None if error else 3, error, family=family, type=kind)
 
-    assert met(made(1, "inet", "stream"), made(2, "packet", "raw"), made(3, "inet", "raw")).raw_socket == where(2)
+    assert met(made(1, "netlink", "raw"), made(2, "packet", "dgram"), made(3, "inet", "raw")).raw_socket == where(2)
+    assert met(made(1, "netlink", "raw"), made(3, "inet6", "raw")).raw_socket == where(3)
     refused = met(
         made(1, "inet", "raw", "EPERM"),
         made(2, "inet", "stream", "EPERM"),

@@ -50,8 +50,8 @@ def datagram(error: str | None = None, *, count: int = 1) -> list[Event]:
     return [sent(line, transport="udp", error=error, port=5140) for line in range(1, count + 1)]
 
 
-def arp(number: int, t: int) -> NetPacket:
-    return NetPacket(packet(number), t, protocol="arp", source="10.77.0.2", address="10.77.0.1")
+def arp(number: int, t: int, source: str = "10.77.0.2", address: str = "10.77.0.1") -> NetPacket:
+    return NetPacket(packet(number), t, protocol="arp", source=source, address=address)
 
 
 UDP_REFUSED = sent(90, "10.77.0.1", error="EPERM", transport="udp", port=53, socket="s9")
@@ -111,7 +111,25 @@ WITH_PACKETS: list[tuple[str, list[Event], bool | None, DenialMode | None]] = [
     ("reset: closed port or filter", [*refusal("ECONNREFUSED"), flow(1, rst_in=1)], None, "refused"),
     ("input drop: answers come, nothing works", [*silent(), flow(1, syn=3, syn_ack=3)], True, "input-drop"),
     ("link down: only address requests", [*silent(), arp(1, S), arp(2, 2 * S), arp(3, 3 * S)], True, "link-down"),
+    (
+        "output drop: address requests of others were answered",
+        [*silent(), arp(1, S), arp(2, 2 * S), arp(3, 2 * S, source="10.77.0.1", address="10.77.0.2")],
+        True,
+        "output-drop",
+    ),
     ("unreachable route", [connect(1, error="EHOSTUNREACH")], True, "route-unreachable"),
+    (
+        "closed udp port of the destination",
+        [*datagram(), flow(1, transport="udp", port=5140, icmp=(3, 3), icmp_from="203.0.113.7")],
+        None,
+        "refused",
+    ),
+    (
+        "tcp refused by ICMP of the destination",
+        [*refusal("ECONNREFUSED"), flow(1, icmp=(3, 3), icmp_from="203.0.113.7")],
+        True,
+        "rejected-on-path",
+    ),
     ("udp lost on the way", [*datagram(), flow(1, transport="udp", port=5140)], None, None),
     ("udp answered on the wire", [*datagram(), flow(1, transport="udp", port=5140, packets_in=1)], False, None),
     ("established on the wire", [*silent(), flow(1, syn_ack=1)], False, None),
@@ -153,6 +171,13 @@ def test_a_datagram_that_met_eperm_explains_a_silent_connection_of_the_same_run(
 def test_landlock_refuses_tcp_while_datagrams_leave() -> None:
     results = judged([connect(1, error="EACCES"), sent(2, transport="udp", source="argument", socket="s2")])
     assert [(item.blocked, item.mode) for item in results] == [(True, "policy"), (None, None)]
+
+
+def test_a_prohibiting_route_is_told_though_the_resolver_is_reached() -> None:
+    question = sent(1, "10.77.0.1", transport="udp", port=53, socket="s9")
+    answered = received(2, "10.77.0.1", transport="udp", port=53, socket="s9")
+    results = judged([question, answered, connect(3, error="EACCES")])
+    assert [(item.blocked, item.mode) for item in results] == [(False, None), (True, "route-prohibit")]
 
 
 def test_a_missing_ipv6_network_is_no_denial_while_ipv4_goes_on() -> None:

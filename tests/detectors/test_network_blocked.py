@@ -195,6 +195,16 @@ def test_a_question_that_could_not_be_sent_is_a_blocked_attempt(error: str, mode
     assert finding.identity == "name api.vendor.test"
 
 
+def test_a_resolver_without_route_is_information_and_any_other_server_is_not() -> None:
+    def failed(address: str) -> CheckResult:
+        event = connect(3, address, "ENETUNREACH", transport="udp", port=53)
+        return check(ID, [event], [calls()], run=Run(resolvers=["10.77.0.1"]))
+
+    resolver, other = only(failed("10.77.0.1")), only(failed("10.77.0.66"))
+    assert (resolver.level, [item.rule for item in resolver.explanations]) == ("info", ["configured-resolver"])
+    assert (other.level, other.explanations) == ("suspicious", [])
+
+
 def test_questions_without_answer_on_the_wire_are_blocked() -> None:
     events: list[Event] = [
         asked(1, "api.vendor.test"),
