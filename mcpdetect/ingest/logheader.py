@@ -70,7 +70,7 @@ def header_of(line: bytes) -> Header:
         return Header(None, None, b"kernel" if tagged else None, None, at + 8 if tagged else at, user)
     header = Header(stamp, start=_skip(line, stamp.end), user=user)
     if structured and (match := _STRUCTURED.match(line, header.start)):
-        header.tag, header.pid, header.start = match[1], match[2], match.end()
+        header.tag, header.pid, header.start = match[1], match[2] if match[2] != b"-" else None, match.end()
     elif line[stamp.end - 1 : stamp.end] == b";":
         priority = _KMSG.match(line, at)
         header.user = priority is not None and int(priority[1]) >= 8

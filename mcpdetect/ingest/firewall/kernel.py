@@ -114,7 +114,7 @@ class KernelLog(PacketLines):
                 cause="another file was named, or the log was filtered to nothing",
                 hint="a kernel log (dmesg, journalctl -k, also -o json) or an nftables listing (nft list ruleset)",
             )
-        self._headed = first is not None and first.tag is not None
+        self._headed = first is not None and first.stamp is not None and first.tag is not None
         if first is None or first.inner is None:
             return first.stamp if first is not None else None
         outer = LogClock(self._declared or Declared(), first.stamp)
@@ -139,9 +139,9 @@ class KernelLog(PacketLines):
         """Return whether only the kernel, or ulogd, can have written a line with this header."""
         if header.tag == b"ulogd":
             return True
-        if header.stamp is None and self._headed:
+        if header.tag is None and self._headed:
             return False  # the second line of some message: programs choose its text
-        return header.tag in (None, b"kernel") and not header.user
+        return header.tag in (None, b"kernel") and header.pid is None and not header.user
 
     def _cut_line(self, where: Where, line: bytes) -> Iterator[Event]:
         # The last word of such a line may be half of one (DPT=44 of DPT=443): only what a space follows is certain.
