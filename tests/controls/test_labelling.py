@@ -6,7 +6,10 @@ import dataclasses
 import shutil
 from pathlib import Path
 
+import pytest
+
 from controls import labelling
+from controls.__main__ import main
 from controls.catalog import Control, Variant, controls
 from controls.labelling import draft, outcome
 from mcpdetect.labels.loader import load_label
@@ -73,3 +76,9 @@ def test_an_outcome_names_every_installed_check() -> None:
     found = outcome(CORPUS / CASE)
     assert found["secrets.canary-read"] == READ
     assert found["mcp.exfil-instruction"] == ExpectedCheck("not_observable")
+
+
+def test_the_command_line_drafts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    argv = ["label", "--by", "reviewer", "--corpus", str(CORPUS), "--labels", str(tmp_path), CASE]
+    assert [main(argv), main(argv)] == [0, 0]
+    assert capsys.readouterr().out == f"{CASE}: written\n{CASE}: exists\n"
