@@ -255,9 +255,10 @@ def _uncounted(rule: Rule, numberless: bool, book: LossBook) -> None:
 def _policy_rules(listing: Listing, book: LossBook) -> set[int]:
     """Return which last rules count what their chain's policy drops; policies that nothing counts go to the book."""
     last = {rule.chain: rule for rule in listing.rules}
+    open_chain = next(reversed(listing.chains), None)  # of a cut listing: its last rule is not known
     counting = set()
     for key, chain in listing.chains.items():
-        if chain.policy != "drop":
+        if chain.policy != "drop" or (listing.cut and key == open_chain):
             continue
         rule = last.get(key)
         always = rule is not None and not any(item.sort in ("other", "vmap") for item in rule.statements)

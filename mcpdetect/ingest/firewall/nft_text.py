@@ -27,8 +27,9 @@ def read_text(content: bytes, name: str) -> Listing:
         name: its name in every place.
     """
     reader = _Reader(name)
-    for number, line in enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
-        reader.read(Where(name, number), line.removesuffix(b"\r"))
+    lines = content.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    for number, line in enumerate(lines, 1):
+        reader.read(Where(name, number), line.removesuffix(b"\r"), ended=number < len(lines))
     return reader.end()
 
 
@@ -41,7 +42,7 @@ class _Reader:
         self._handle: int | None = None
         self._at = Where(name, 1)
 
-    def read(self, where: Where, line: bytes) -> None:
+    def read(self, where: Where, line: bytes, *, ended: bool) -> None:
         for match in _TOKEN.finditer(line):
             word = match[0]
             if word[:1] == b"#":
@@ -51,11 +52,13 @@ class _Reader:
             if not self._words:
                 self._at = where
             self._word(text_of(word))
-        if not self._inner:
+        if ended and not self._inner:
             self._statement()
 
     def end(self) -> Listing:
-        self._statement()
+        if self._words:  # packets 8 may be the beginning of packets 84
+            words, self._words = self._words, []
+            self._problem(self._at, " ".join(words).encode("utf-8", "replace"), "a statement without end")
         self._listing.cut = bool(self._blocks) or self._inner > 0
         return self._listing
 
