@@ -1,5 +1,6 @@
 """Bundles by their manifest: what is read, and how every mistake is named."""
 
+import contextlib
 import hashlib
 import json
 from collections.abc import Callable
@@ -7,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mcpdetect.errors import ConfigError
 from mcpdetect.ingest.adapter import Declared
@@ -261,3 +264,16 @@ def test_every_cut_of_a_manifest_is_one_located_error(tmp_path: Path) -> None:
             load_manifest(tmp_path)
         refused += 1
     assert refused == len(whole)
+
+
+WHOLE = json.dumps(document()).encode()
+
+
+@given(data=st.binary(max_size=60), at=st.integers(0, len(WHOLE)), skip=st.integers(0, 40))
+def test_any_bytes_are_a_manifest_or_a_config_error(
+    tmp_path_factory: pytest.TempPathFactory, data: bytes, at: int, skip: int
+) -> None:
+    folder = bundle(tmp_path_factory.mktemp("any"))
+    (folder / "manifest.json").write_bytes(WHOLE[:at] + data + WHOLE[at + skip :])
+    with contextlib.suppress(ConfigError):
+        load_manifest(folder)

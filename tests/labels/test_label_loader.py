@@ -1,9 +1,12 @@
 """Labels: read strictly, mirrored by bundles, every mistake named by file and line."""
 
+import contextlib
 import hashlib
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mcpdetect.errors import LabelError
 from mcpdetect.labels.loader import load_label, load_labels
@@ -236,3 +239,12 @@ def test_every_cut_of_a_label_is_an_error_or_the_label(tmp_path: Path) -> None:
         else:
             right += 1
     assert (wrong, right) == (-(-len(TEXT) // 7), 0)
+
+
+@given(data=st.one_of(st.binary(max_size=300), st.text(max_size=300).map(str.encode)), at=st.integers(0, len(TEXT)))
+def test_any_bytes_are_a_label_or_a_label_error(tmp_path_factory: pytest.TempPathFactory, data: bytes, at: int) -> None:
+    path = tree(tmp_path_factory.mktemp("any"))
+    for content in (data, TEXT.encode()[:at] + data + TEXT.encode()[at:]):
+        path.write_bytes(content)
+        with contextlib.suppress(LabelError):
+            load_label(path)
