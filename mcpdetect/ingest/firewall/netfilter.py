@@ -139,7 +139,7 @@ def _fields(text: bytes) -> tuple[dict[str, str], list[str]]:
     values: dict[str, str] = {}
     words: list[str] = []
     depth = 0
-    for token in text.decode("latin-1").split(" "):
+    for token in (word.decode("latin-1") for word in text.split()):
         if depth == 0 and not token.startswith("["):
             key, equals, value = token.partition("=")
             if equals:
