@@ -212,12 +212,14 @@ class Contacts(Fact):
             self._live[event.socket] = attempt
         self._keep(attempt)
 
-    def _settle(self, attempt: Attempt, status: str | None, event: Event) -> None:
+    def _settle(self, attempt: Attempt, status: str | None, event: Event, *, weak: bool = False) -> None:
         """Apply a later word about a pending attempt; ``status`` is an errno name, ``0`` or EISCONN for success."""
+        if status in ("0", "EISCONN") and not weak:
+            attempt.weak = False
         if attempt.outcome not in ("in_progress", "unknown"):
             return
         if status in ("0", "EISCONN"):
-            attempt.outcome, attempt.error = "established", None
+            attempt.outcome, attempt.error, attempt.weak = "established", None, weak
         elif status is not None and status not in ("EINPROGRESS", "EALREADY", "EAGAIN", "EINTR", "ENOTCONN"):
             attempt.outcome, attempt.error = ERRNO_OUTCOME.get(status, "failed"), status
         else:
@@ -238,7 +240,8 @@ class Contacts(Fact):
         elif attempt is None:
             return
         elif event.source in ("so_error", "peer"):
-            self._settle(attempt, event.status, event)
+            # a socket that still waits has no error either: only a byte exchanged, or its peer's name, proves more
+            self._settle(attempt, event.status, event, weak=event.source == "so_error")
         elif event.source == "poll" and event.status == "timeout":
             attempt.waited = True
 

@@ -148,7 +148,7 @@ class Denial(Fact):
 
     def _judge(self, attempt: Attempt, target: Target, flow: NetFlow | None, view: RunView) -> Judgement:
         extra = [flow.where] if flow is not None else []
-        if attempt.outcome == "established":
+        if attempt.outcome == "established" and not attempt.weak:
             return Judgement(False, None, "it was established", extra)
         if target.dropped:
             line = target.dropped[0]
@@ -159,7 +159,10 @@ class Denial(Fact):
             return self._silent_datagram(attempt, flow, extra)
         if attempt.error is not None and attempt.outcome not in ("in_progress", "timed_out", "unanswered"):
             return _by_errno(attempt, attempt.error, target, flow, view)
-        return self._pending(attempt, flow, view, extra)
+        judgement = self._pending(attempt, flow, view, extra)
+        if attempt.weak and judgement.blocked is None:
+            judgement.why = "SO_ERROR was 0, but no byte was exchanged: connected, or still waiting"
+        return judgement
 
     def _silent_datagram(self, attempt: Attempt, flow: NetFlow | None, extra: list[Where]) -> Judgement:
         if flow is not None and flow.packets_in:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mcpdetect.correlate.denial import Judgement, RunView
 from mcpdetect.correlate.names import Lookup
+from mcpdetect.model.addresses import scope_of
 from mcpdetect.model.vocabulary import DenialMode
 
 __all__ = ["judge_lookup"]
@@ -31,7 +32,8 @@ def judge_lookup(lookup: Lookup, view: RunView, answers_watched: bool) -> Judgem
         view: run-wide signs.
         answers_watched: system calls that receive answers were watched, so an answer's absence there means something.
     """
-    if lookup.policy and not lookup.addresses:
+    sunk = bool(lookup.addresses) and all(scope_of(address) == "unspecified" for address in lookup.addresses)
+    if lookup.policy and (sunk or not lookup.resolved):
         return Judgement(True, "policy", "the resolver's own configuration refused or sank it", [])
     if lookup.resolved:
         return _resolved(lookup, answers_watched)

@@ -15,10 +15,13 @@ from mcpdetect.model.place import Where
 from mcpdetect.model.trace import Run
 from mcpdetect.model.vocabulary import Channel
 
-__all__ = ["MAX_NAMES", "Lookup", "Name", "Names"]
+__all__ = ["MAX_NAMES", "MAX_PER_ADDRESS", "Lookup", "Name", "Names"]
 
 MAX_NAMES = 100_000
 """Most distinct (address, name) pairs, and most distinct names asked for; more are counted as overflow."""
+
+MAX_PER_ADDRESS = 256
+"""Most names kept for one address; an address that more share is named all the same."""
 
 _TOLERANCE_NS = 1_000_000_000
 """How much later than a contact an answer may be stamped and still explain it: resolvers log whole seconds."""
@@ -112,6 +115,7 @@ class Names(Fact):
         resolvers: addresses of the configured resolvers: declared, or read from resolv.conf.
         hosts_hidden: a hosts file was read, or opened, whose content is not in the evidence.
         hosts_changed: the run itself wrote the hosts file: its names prove nothing.
+        resolvers_changed: the run itself wrote resolv.conf: what was read of it later names no resolver.
         unreadable_answers: answers that are in the evidence but cannot be read (cut, damaged).
         asked_elsewhere: a name service daemon was asked over a unix socket.
         overflow: names that found no room.
@@ -139,6 +143,7 @@ class Names(Fact):
         self.overflow = 0
         self.hosts_hidden: Where | None = None
         self.hosts_changed: Where | None = None
+        self.resolvers_changed: Where | None = None
         self._hosts_opened: dict[str | None, Where] = {}
         self._pairs = 0
         self.unreadable_answers = 0
@@ -159,8 +164,11 @@ class Names(Fact):
             if event.path == "/etc/hosts" and event.fd is not None and event.access in ("read", "readwrite", "unknown"):
                 self._hosts_opened.setdefault(event.process, event.where)
         elif isinstance(event, FileChange):
-            if event.ok and "/etc/hosts" in (event.path, event.target) and event.operation not in ("chmod", "chown"):
-                self.hosts_changed = self.hosts_changed or event.where
+            if event.ok and event.operation not in ("chmod", "chown"):
+                if "/etc/hosts" in (event.path, event.target):
+                    self.hosts_changed = self.hosts_changed or event.where
+                elif "/etc/resolv.conf" in (event.path, event.target):
+                    self.resolvers_changed = self.resolvers_changed or event.where
         elif isinstance(event, NetFlow):
             self._local.add(event.source)
         elif isinstance(event, SocketConnect):
@@ -219,7 +227,7 @@ class Names(Fact):
             elif later(old.t_ns, event.t_ns):
                 old.t_ns, old.where = event.t_ns, event.where
             return
-        if self._pairs >= MAX_NAMES:
+        if self._pairs >= MAX_NAMES or len(known) >= MAX_PER_ADDRESS:
             self.overflow += 1
             return
         self._pairs += 1
@@ -291,6 +299,8 @@ class Names(Fact):
         if event.mapped or (event.cut and event.path == "/etc/hosts"):
             self.hosts_hidden = self.hosts_hidden or (event.where if event.path == "/etc/hosts" else None)
         if event.path == "/etc/resolv.conf":
+            if self.resolvers_changed is not None:
+                return
             for match in _NAMESERVER.finditer(event.data):
                 self.resolvers.add(_canonical_or_none(match[1].decode("ascii")) or "")
             self.resolvers.discard("")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-from mcpdetect.contract import AnyOf, Detector, Need, Spec
+from mcpdetect.contract import AnyOf, Context, Detector, Need, Spec
 from mcpdetect.correlate.attribution import unattributed
 from mcpdetect.correlate.clock import later
 from mcpdetect.correlate.contacts import Contacts
@@ -46,6 +46,10 @@ class EgressDirectIp(Detector):
         ),
         technique="T1095",
     )
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._servers: set[str] | None = None
 
     def on_event(self, event: Event) -> Iterator[Finding]:
         """Everything is judged at the end, when all names are known."""
@@ -134,8 +138,9 @@ class EgressDirectIp(Detector):
             return found
         if not self.context.watched("syscalls", "socket.connect", "socket.send", "data:socket.send"):
             return found
-        asked = {lookup.name for lookup in names.lookups.values() if "syscalls" in lookup.asked}
-        if asked.intersection(name.name for name in found) or not all(name.client for name in found):
+        lookups = (names.lookups.get(name.name) for name in found)
+        asked = any(lookup is not None and "syscalls" in lookup.asked for lookup in lookups)
+        if asked or not all(name.client for name in found):
             return found
         return [name for name in found if name.source != "dns"]
 
@@ -147,18 +152,25 @@ class EgressDirectIp(Detector):
         """
         names = self.context.fact(Names)
         if names.resolvers:
-            return target.address in names.resolvers
-        lookups = [lookup for lookup in names.lookups.values() if lookup.servers]
-        asked = [lookup for lookup in lookups if target.address in lookup.servers]
+            known = target.address in names.resolvers
+            if known and not self.context.run.resolvers and not self.context.watched("syscalls", "file.change"):
+                detail = "the configured resolver is read from a file, and whether the run changed it was not watched"
+                self.context.limit("resolver-unknown", detail)
+            return known
+        if self._servers is None:
+            self._servers = {server for lookup in names.lookups.values() for server in lookup.servers}
+        asked = target.address in self._servers
         if asked:
-            logged = all("dns" in lookup.asked and lookup.servers == [target.address] for lookup in lookups)
+            logged = self._servers == {target.address} and all(
+                "dns" in lookup.asked for lookup in names.lookups.values() if lookup.servers
+            )
             self.context.limit(
                 "resolver-unknown",
                 f"the configured resolver is not in the evidence; {target.address}, which was asked for names, "
                 "is taken for it",
                 hides=not logged,
             )
-        return bool(asked)
+        return asked
 
     def _doubt(self, target: Target) -> tuple[str, str] | None:
         """Return why the missing name may only be missing from the evidence, None when names were watched."""
@@ -202,7 +214,7 @@ class EgressDirectIp(Detector):
         explanations = self._explain(target.address, target.port, process, target.first_ns)
         if attempt is None:
             explanations += unattributed(context.watched("syscalls", *_CALLS), context.fact(Contacts))
-        reached = any(item.outcome == "established" for item in target.attempts) or target.sent
+        reached = any(item.outcome == "established" and not item.weak for item in target.attempts) or target.sent
         claimed = [name.name for name in names.names_of(target.address, None, claimed=True)]
         others = names.other_holders(target.address, target.first_ns)
         verb = "Data or a connection reached" if reached else "A contact was tried with"

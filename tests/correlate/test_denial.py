@@ -82,7 +82,9 @@ CALLS_ALONE: list[tuple[str, list[Event], bool | None, DenialMode | None]] = [
     ("seccomp on connect, tcp", [connect(1, error="EPERM")], True, "policy"),
     ("seccomp on connect, udp", [connect(1, error="EPERM", transport="udp", port=5140)], True, "output-drop"),
     ("open, tcp", [connect(1)], False, None),
-    ("open, tcp non-blocking", refusal("0"), False, None),
+    ("open, tcp non-blocking, then a byte", [*refusal("0"), sent(3)], False, None),
+    ("SO_ERROR 0 and not a byte: a socket that still waits says the same", refusal("0"), None, None),
+    ("SO_ERROR 0, then its peer's name", [*refusal("0"), state(3, "peer", "0")], False, None),
     ("open, udp answered", [*datagram(), received(2, transport="udp", port=5140)], False, None),
 ]
 
@@ -276,3 +278,10 @@ def test_a_capture_covers_its_window_and_a_little(
 def test_denial_without_contacts_is_a_fault_of_the_caller() -> None:
     with pytest.raises(TypeError, match="Denial reads Contacts"):
         Denial(Run(), Denial(Run(), Contacts(Run())))
+
+
+def test_the_wire_decides_what_an_so_error_of_zero_means() -> None:
+    waiting = [connect(1, pending=True), state(2, "so_error", "0", t=5 * S)]
+    assert one([*waiting, flow(1, syn=4)], packets=True) == (True, "dropped-on-path")
+    assert one([*waiting, flow(1, syn=1, syn_ack=1)], packets=True) == (False, None)
+    assert one(waiting, packets=True) == (True, "output-drop")
