@@ -120,9 +120,9 @@ def open_evidence_files(
     adapters: list[Adapter] = []
     for channel, paths in groups:
         if channel == "syscalls" and len(paths) > 1:
-            from mcpdetect.ingest.strace import StraceLog
+            from mcpdetect.ingest.strace import StraceFiles
 
-            adapters.append(StraceLog.split(paths))
+            adapters.append(StraceFiles(paths, declared=_declared(bundle, paths[0])))
             continue
         for path in paths:
             adapters.append(open_adapter(channel, None, path, str(path), _declared(bundle, path)))
