@@ -120,7 +120,6 @@ pause(strace: Process 17597 attached
 process.start@1 process='16958' call='' how='seen'
 process.start@1+2 process='16959' call='clone' result=16959 how='clone' parent='16958' flags=['CLONE_CHILD_CLEARTID', 'CLONE_CHILD_SETTID', 'SIGCHLD']
 process.start@3 process='16922' call='' how='seen'
-process.start@5 call='' how='seen'
 loss no-exit x1
 note no-clock x1
 6 lines 0 unparsed 0 orphans 0 exits incomplete clock=none

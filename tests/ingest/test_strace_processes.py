@@ -169,6 +169,90 @@ note no-clock x1
     )
 
 
+def test_a_child_taken_for_anothers_gets_its_parents_descriptors(tmp_path: Path) -> None:
+    text = """
+5 openat(AT_FDCWD, "/five", O_RDONLY) = 3
+7 openat(AT_FDCWD, "/seven", O_RDONLY) = 3
+5 clone(child_stack=NULL, flags=SIGCHLD <unfinished ...>
+7 clone(child_stack=NULL, flags=SIGCHLD <unfinished ...>
+9 openat(AT_FDCWD, "/nine", O_RDONLY) = 4
+7 <... clone resumed>) = 9
+5 <... clone resumed>) = 8
+9 read(3, "7", 1) = 1
+9 read(4, "9", 1) = 1
+8 read(3, "5", 1) = 1
+"""
+    assert (
+        script(tmp_path, text[1:])
+        == """
+process.start@1 process='5' call='' how='seen'
+file.open@1 process='5' call='openat' result=3 path='/five' access='read' flags='O_RDONLY' fd=3 written='/five'
+process.start@2 process='7' call='' how='seen'
+file.open@2 process='7' call='openat' result=3 path='/seven' access='read' flags='O_RDONLY' fd=3 written='/seven'
+file.open@5 process='9' call='openat' result=4 path='/nine' access='read' flags='O_RDONLY' fd=4 written='/nine'
+process.start@4+6 process='9' call='clone' result=9 how='clone' parent='7' flags=['SIGCHLD']
+process.start@3+7 process='8' call='clone' result=8 how='clone' parent='5' flags=['SIGCHLD']
+file.read@8 process='9' call='read' result=1 path='/seven' fd=3 size=1 data=b'7' inherited=True
+file.read@9 process='9' call='read' result=1 path='/nine' fd=4 size=1 data=b'9'
+file.read@10 process='8' call='read' result=1 path='/five' fd=3 size=1 data=b'5' inherited=True
+note ambiguous-parent x1
+loss no-exit x1
+note no-clock x1
+10 lines 0 unparsed 0 orphans 0 exits incomplete clock=none
+"""
+    )
+
+
+def test_a_thread_that_ends_before_its_birth_returns_ends_once(tmp_path: Path) -> None:
+    text = """
+5 clone3({flags=CLONE_VM|CLONE_FILES|CLONE_FS|CLONE_SIGHAND|CLONE_THREAD, exit_signal=0} <unfinished ...>
+6 openat(AT_FDCWD, "/a", O_RDONLY) = 3
+6 +++ exited with 0 +++
+5 <... clone3 resumed> => {parent_tid=[0]}, 88) = 6
+5 +++ exited with 3 +++
+"""
+    assert (
+        script(tmp_path, text[1:])
+        == """
+process.start@1 process='5' call='' how='seen'
+file.open@2 process='5' tid=6 call='openat' result=3 path='/a' access='read' flags='O_RDONLY' fd=3 written='/a'
+process.exit@5 process='5' code=3
+note no-clock x1
+5 lines 0 unparsed 0 orphans 2 exits complete clock=none
+"""
+    )
+
+
+def test_a_child_that_ends_before_it_is_told_from_another_ends_once(tmp_path: Path) -> None:
+    text = """
+5 clone(child_stack=NULL, flags=SIGCHLD <unfinished ...>
+7 clone(child_stack=NULL, flags=SIGCHLD <unfinished ...>
+9 openat(AT_FDCWD, "/a", O_RDONLY) = 3
+9 +++ exited with 0 +++
+5 <... clone resumed>) = 8
+7 <... clone resumed>) = 9
+8 +++ exited with 0 +++
+7 +++ exited with 0 +++
+5 +++ exited with 0 +++
+"""
+    assert (
+        script(tmp_path, text[1:])
+        == """
+process.start@1 process='5' call='' how='seen'
+file.open@3 process='9' call='openat' result=3 path='/a' access='read' flags='O_RDONLY' fd=3 written='/a'
+process.exit@4 process='9' code=0
+process.start@1+5 process='8' call='clone' result=8 how='clone' parent='5' flags=['SIGCHLD']
+process.start@2+6 process='9' call='clone' result=9 how='clone' parent='7' flags=['SIGCHLD']
+process.exit@7 process='8' code=0
+process.exit@8 process='7' code=0
+process.exit@9 process='5' code=0
+note ambiguous-parent x1
+note no-clock x1
+9 lines 0 unparsed 0 orphans 4 exits complete clock=none
+"""
+    )
+
+
 def test_a_lost_second_half_is_a_loss(tmp_path: Path) -> None:
     text = """
 5 openat(AT_FDCWD, "/a", O_RDONLY <unfinished ...>

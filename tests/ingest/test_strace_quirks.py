@@ -240,7 +240,7 @@ def test_quirk_11_a_process_ends_with_its_last_thread(tmp_path: Path) -> None:
 process.start@1 process='38' call='' how='seen'
 file.open@2 process='38' tid=40 call='openat' result=3 path='/etc/hostname' access='read' flags='O_RDONLY' fd=3 written='/etc/hostname'
 file.read@3 process='38' call='read' result=1 path='/etc/hostname' fd=3 size=1 data=b'h'
-process.exit@5 process='38' signal='SIGTERM'
+process.exit@5 process='38' code=127
 note no-clock x1
 5 lines 0 unparsed 0 orphans 2 exits complete clock=none
 """

@@ -246,15 +246,21 @@ class Core:
             self._killed(thread, half)
         self.exits += 1
         last = self.world.leave(thread)
+        exited, killed = _EXITED.match(text), _KILLED.match(text)
+        status = (int(exited[1]) if exited else None, killed[1] if killed else None)
+        process = thread.process
+        if thread.number is None:
+            # A process ends as its main thread does, whichever of its threads is the last.
+            process.status = status
         if last and "process.exit" in self.wanted:
-            code, signal = _EXITED.match(text), _KILLED.match(text)
+            code, signal = process.status or status
             self.recorder.emit(
                 ProcessExit(
                     Where(self.file, line),
                     t_ns,
-                    int(code[1]) if code else None,
-                    signal[1] if signal else None,
-                    process=thread.process.id,
+                    code,
+                    signal,
+                    process=process.id,
                 )
             )
 

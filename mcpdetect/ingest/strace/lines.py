@@ -156,7 +156,7 @@ class LineFeeder:
         if glued is not None:
             self._open = (owner, rest[: glued.start()], line, name)
             self._open_time = t_ns
-            core.world.announced.add(glued[1])
+            core.world.announce(glued[1], line)
             return end + 1
         return self._foreign(block, end, owner, t_ns, name, rest)
 
@@ -175,7 +175,7 @@ class LineFeeder:
         glued = _GLUED.search(rest)
         if glued is not None and not self._whole(rest):
             self._open = (owner, rest[: glued.start()], line, name)
-            core.world.announced.add(glued[1])
+            core.world.announce(glued[1], self.line)
             return
         core.whole(owner, line, self._open_time, name, rest, self.line)
 
@@ -293,10 +293,12 @@ class LineFeeder:
         """
         world = self._core.world
         if tid:
-            if name and tid not in world.threads and "" in world.threads:
+            if tid not in world.threads and "" in world.threads:
                 half = self._core.pending.get("")
-                if half is not None and half.name == name:
-                    self._core.pending[tid] = self._core.pending.pop("")
+                ends = half is not None and half.name == name
+                if ends or (half is None and world.is_no_child(tid)):
+                    if half is not None:
+                        self._core.pending[tid] = self._core.pending.pop("")
                     world.rename(world.threads[""], tid)
             return tid
         if "" in world.threads or not world.threads:
@@ -310,23 +312,28 @@ class LineFeeder:
 def unprefixed_pid(head: str) -> str:
     """Return the pid of the process whose lines have no prefix, ``""`` where the log's beginning does not tell it.
 
-    strace on stderr writes ``[pid N]`` only while it traces more than one process: the first process is named when a
-    call that it began alone ends in company.
+    strace on stderr writes ``[pid N]`` only while it traces more than one process. The first process is named when a
+    call that it began alone ends in company, or by being the one that strace did not say it attached to.
     """
     waiting = ""
+    attached: set[str] = set()
     for text in head.split("\n"):
+        glued = _GLUED.search(text)
+        if glued is not None:
+            attached.add(glued[1])
         header = HEADER.match(text)
         if header is None:
             continue
         rest = text[header.end() :]
-        if header["bracketed"] is None and header["bare"] is None:
+        tid = header["bracketed"]
+        if tid is None and header["bare"] is None:
             match = _CALL.match(rest)
             if match is not None:
                 waiting = match[1] if UNFINISHED.search(rest) else ""
-        elif header["bracketed"] is not None and waiting:
+        elif tid is not None:
             match = RESUMED.match(rest)
-            if match is not None and match[1] == waiting:
-                return header["bracketed"]
+            if (match is not None and match[1] == waiting) or (attached and tid not in attached):
+                return tid
     return ""
 
 

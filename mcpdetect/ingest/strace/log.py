@@ -112,7 +112,8 @@ class _Fast:
         self._times = times
         self._feeder = feeder
         self._kinds = kinds
-        self._needed = feeder.needed
+        # Only a log without pids has to learn one from getpid.
+        self._needed = feeder.needed - {"getpid"}
         self._blocks = 0
         self._rebuild_at = 0
         self._pattern = self._build()

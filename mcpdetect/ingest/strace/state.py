@@ -151,12 +151,14 @@ class Process:
         parent: identity of its parent, where known.
         threads: its living threads by tid.
         leaving: it called exit_group.
+        status: how its main thread ended: exit code, signal.
     """
 
     id: str | None
     parent: str | None = None
     threads: dict[str, Thread] = field(default_factory=dict)
     leaving: bool = False
+    status: tuple[int | None, str | None] | None = None
 
 
 @dataclass(slots=True, eq=False)

@@ -23,9 +23,11 @@ class World:
         self.threads: dict[str, Thread] = {}
         self.alone = ""
         self.announced: set[str] = set()
+        self._messages = False
         self.guessed = 0
         self._used: dict[str, int] = {}
         self._births: list[Birth] = []
+        self._departed: dict[str, Thread] = {}
 
     def identity(self, pid: str) -> str:
         """Return a fresh identity for a process with this pid: ``"7"``, then ``"7#2"``."""
@@ -42,11 +44,16 @@ class World:
 
     def announce(self, tid: str, line: int) -> None:
         """Note ``strace: Process TID attached``: it is traced, whether or not it ever shows a line."""
+        self._messages = True
         thread = self.threads.get(tid)
         if thread is not None:
             thread.first = thread.first or line
         elif len(self.announced) < 100_000:
             self.announced.add(tid)
+
+    def is_no_child(self, tid: str) -> bool:
+        """Whether a new tid cannot be a child: strace announces each one, or no clone is under way."""
+        return tid not in self.announced and (self._messages or self._next_birth() is None)
 
     def begin_birth(self, parent: Thread, flags: frozenset[str], line: int) -> Birth:
         """Note a clone that has begun; its child may show lines before it returns."""
@@ -58,11 +65,13 @@ class World:
         """Forget a clone that failed or ended."""
         if birth in self._births:
             self._births.remove(birth)
+        if not self._births:
+            self._departed.clear()
 
     def end_birth(self, birth: Birth, tid: str) -> Thread:
         """Note that a clone returned ``tid``; return the child."""
+        known = self.threads.get(tid) or self._departed.get(tid)
         self.drop_birth(birth)
-        known = self.threads.get(tid)
         if known is not None and birth.child is known:
             return known
         displaced, birth.child = birth.child, None
@@ -80,7 +89,7 @@ class World:
                 other.child = None
             self.guessed += other is not None
             self._relate(known, birth)
-        if displaced is not None:
+        if displaced is not None and displaced.tid in self.threads:
             self.guessed += 1
             free = self._next_birth()
             displaced.birth = None
@@ -101,6 +110,9 @@ class World:
         self.threads.pop(thread.tid, None)
         process = thread.process
         process.threads.pop(thread.tid, None)
+        if self._births:
+            # The clone that made it may not have returned yet.
+            self._departed[thread.tid] = thread
         for birth in [birth for birth in self._births if birth.parent is thread]:
             self._births.remove(birth)
         thread.table.users -= 1
@@ -159,21 +171,49 @@ class World:
 
     def _relate(self, thread: Thread, birth: Birth) -> None:
         """Correct the parent of a thread that showed lines before its birth was named."""
+        if birth.parent is not thread and thread.birth is not birth and self.threads.get(thread.tid) is thread:
+            self._rebase(thread, birth)
         thread.birth = birth
         birth.child = thread
+        parent = birth.parent.process
         if "CLONE_THREAD" in birth.flags:
-            if thread.process is not birth.parent.process:
-                thread.process.threads.pop(thread.tid, None)
-                thread.process = birth.parent.process
-                thread.process.threads[thread.tid] = thread
+            if thread.process is not parent:
+                self._move(thread, parent)
                 thread.number = int(thread.tid) if thread.tid else None
-        elif thread.process is birth.parent.process:
-            thread.process.threads.pop(thread.tid, None)
-            thread.process = Process(self.identity(thread.tid), parent=birth.parent.process.id)
-            thread.process.threads[thread.tid] = thread
+        elif thread.process is parent:
+            self._move(thread, Process(self.identity(thread.tid), parent=parent.id))
             thread.number = None
         else:
-            thread.process.parent = birth.parent.process.id
+            thread.process.parent = parent.id
+
+    @staticmethod
+    def _rebase(thread: Thread, birth: Birth) -> None:
+        """Give a thread what it has of its true parent, and keep what it opened itself."""
+        parent = birth.parent
+        old = thread.table
+        if "CLONE_FILES" in birth.flags:
+            table = parent.table
+        else:
+            table = parent.table.copy()
+        if table is not old:
+            for fd, handle in old.handles.items():
+                if handle.owner is thread.process and handle.owner is not parent.process:
+                    table.put(fd, handle, closing=fd in old.closing)
+            old.users -= 1
+            if old.users <= 0:
+                old.release()
+            table.users += 1
+            thread.table = table
+        if "CLONE_FS" in birth.flags:
+            thread.directory = parent.directory
+        else:
+            thread.directory = Directory(parent.directory.cwd, parent.directory.root)
+
+    def _move(self, thread: Thread, process: Process) -> None:
+        thread.process.threads.pop(thread.tid, None)
+        thread.process = process
+        if self.threads.get(thread.tid) is thread:
+            process.threads[thread.tid] = thread
 
     def _add(self, thread: Thread) -> Thread:
         thread.table.users += 1
