@@ -102,7 +102,7 @@ def _numeric(line: bytes, at: int) -> Stamp | None:
     if match := _ISO.match(line, at):
         year, month, day, hour, minute, second, fraction, zone = match.groups()
         stamp = _civil((year, month, day, hour, minute, second), fraction, match.end())
-        if stamp is not None and zone is not None:
+        if stamp.sort == "local" and zone is not None:
             stamp.sort = "epoch"
             if zone not in (b"Z", b"UTC"):
                 offset = int(zone[1:3]) * 3600 + int(zone[-2:]) * 60
@@ -124,8 +124,8 @@ def _nanoseconds(fraction: bytes | None) -> int:
 
 def _civil(
     parts: tuple[bytes, bytes, bytes, bytes, bytes, bytes], fraction: bytes | None, end: int, *, yearless: bool = False
-) -> Stamp | None:
-    """Return a local stamp of year, month (name or number), day, hour, minute, second; None for no such day."""
+) -> Stamp:
+    """Return a local stamp of year, month (name or number), day, hour, minute, second; a vague one for no such day."""
     year, month, day, hour, minute, second = parts
     number = _MONTHS.get(month.lower()) or int(month)
     try:
