@@ -17,9 +17,11 @@ PARENT = (
 )
 CHILD = (
     "1700000000.000003 socket(AF_INET, SOCK_STREAM, IPPROTO_IP) = 3\n"
-    '1700000000.000004 connect(3, {sa_family=AF_INET, sin_port=htons(443), sin_addr=inet_addr("203.0.113.7")}, 16) = 0\n'
+    "1700000000.000004 connect(3, {sa_family=AF_INET, sin_port=htons(443), "
+    'sin_addr=inet_addr("203.0.113.7")}, 16) = 0\n'
     '1700000000.000005 sendto(3, "x", 1, 0, NULL, 0) = 1\n'
-    "1700000000.000006 +++ exited with 0 +++\n"
+    '1700000000.000006 recvfrom(3, "y", 1, 0, NULL, NULL) = 1\n'
+    "1700000000.000007 +++ exited with 0 +++\n"
 )
 
 
