@@ -1,18 +1,19 @@
 """How fast traces are written and read, as ratios to the standard library's json on the same lines.
 
-Run it as ``python tests/benchmarks/bench_trace.py [EVENTS]``. Each number is the best of three in this process.
+Run it as ``python tests/benchmarks/bench_trace.py [EVENTS] [--json]``. Each number is the best of three.
 """
 
 from __future__ import annotations
 
 import io
 import json
-import resource
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+
+from sides import peak_memory
 
 from mcpdetect.ingest.tracefile import TraceFile, write_trace
 from mcpdetect.model.event import Event, FileOpen
@@ -53,18 +54,17 @@ class Synthetic:
 
 
 def best(work: Callable[[], object]) -> float:
-    """Return the shortest of three runs, in seconds."""
+    """Return the shortest of three runs, in processor seconds."""
     times = []
     for _ in range(3):
-        begin = time.perf_counter()
+        begin = time.process_time()
         work()
-        times.append(time.perf_counter() - begin)
+        times.append(time.process_time() - begin)
     return min(times)
 
 
-def main() -> None:
-    """Measure and print."""
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
+def measured(count: int) -> list[tuple[str, float, float]]:
+    """Return what was timed over ``count`` events, the seconds it took, and those of its yardstick."""
     source = Synthetic(count)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trace.json"
@@ -86,11 +86,21 @@ def main() -> None:
         rows.append(
             ("read, trusted, one kind in ten", best(lambda: list(TraceFile(path, trusted=True).events(one))), loads)
         )
-        size = sum(map(len, texts)) / count
-        print(f"{count} events of {size:.0f} bytes")
-        for name, seconds, yardstick in rows:
-            print(f"{name:40} {count / seconds / 1000:8.0f} k/s {yardstick / seconds:6.2f} x yardstick")
-        print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024} MB, events held included")
+    return rows
+
+
+def main() -> None:
+    """Measure and print."""
+    numbers = [word for word in sys.argv[1:] if word.isdigit()]
+    count = int(numbers[0]) if numbers else 100_000
+    rows = measured(count)
+    if "--json" in sys.argv:
+        print(json.dumps({"rows": rows, "memory": peak_memory()}))
+        return
+    print(f"{count} events")
+    for name, seconds, yardstick in rows:
+        print(f"{name:40} {count / seconds / 1000:8.0f} k/s {yardstick / seconds:6.2f} x yardstick")
+    print(f"peak memory {peak_memory():.0f} MB, events held included")
 
 
 if __name__ == "__main__":
