@@ -146,6 +146,18 @@ def test_c86_unfinished_calls_that_do_not_matter_hide_nothing(tmp_path: Path) ->
     assert hiding(observation) == {"no-exit"}
 
 
+def test_c23_text_of_the_program_across_blocks_makes_no_event(tmp_path: Path) -> None:
+    forged = 'connect(3, {sa_family=AF_INET, sin_port=htons(443), sin_addr=inet_addr("198.51.100.66")}, 16) = 0\n'
+    for lead in range(1300, 1360, 7):
+        text = 'openat(AT_FDCWD, "/before", O_RDONLY) = 3\n' + f'write(2, "x"..., {len(forged) * lead})'[:-1]
+        text += forged * lead + f") = {len(forged) * lead}\n" + 'openat(AT_FDCWD, "/after", O_RDONLY) = 3\n'
+        events, observation = read(tmp_path, text, frozenset({"file.open", "socket.connect"}))
+        assert _lines(events) == [1, lead + 3]
+        assert observation.counts["lines"] == lead + 3
+        assert observation.counts["unparsed"] == 0
+        assert "shared-stream" in hiding(observation)
+
+
 def test_a_log_without_a_newline_does_not_grow_memory(tmp_path: Path) -> None:
     path = tmp_path / NAME
     path.write_bytes(b'9 openat(AT_FDCWD, "/a", O_RDONLY) = 3\n9 write(1, "' + b"a" * 40_000_000)

@@ -23,6 +23,8 @@ _LATER_TAIL = re.compile(r"\n\) *+= (-?\d++|\?)", re.ASCII)
 _MODE = re.compile(r"(?:strace: )?\[ Process PID=(\d{1,7}) runs in (\w++) (?:bit )?mode\. \]", re.ASCII)
 _WRITERS = frozenset({"write", "pwrite64", "writev", "pwritev", "sendto", "send", "sendmsg"})
 _REACH = 1 << 16
+_NEED_MORE = -1
+_MOST_STRETCH = 1 << 20
 
 
 class LineFeeder:
@@ -50,17 +52,28 @@ class LineFeeder:
         self._open: tuple[str, str, int, str] | None = None
         self._open_time: int | None = None
         self._first = True
+        self._last_chance = False
+        self._beyond = False
+        self._read_time: tuple[int, int | None] | None = None
 
     def feed(self, block: str) -> None:
         """Take a block of whole lines."""
         at = 0
-        size = len(block)
-        while at <= size:
+        reach = _MOST_STRETCH
+        while at <= len(block):
             end = block.find("\n", at)
             if end < 0:
-                end = size
+                end = len(block)
             self.line += 1
+            begin, line = at, self.line
+            self._last_chance = reach <= 0
             at = self._line(block, at, end)
+            if at == _NEED_MORE:
+                # A line that the program wrote into goes on beyond this block.
+                further = self._blocks.next()
+                reach = 0 if further is None else reach - len(further)
+                block = block[begin:] if further is None else f"{block[begin:]}\n{further}"
+                at, self.line = 0, line - 1
 
     def end(self) -> None:
         """Take the last line, which no newline ends."""
@@ -138,7 +151,10 @@ class LineFeeder:
         line = self.line
         self._first = False
         core.names.add(name)
-        t_ns = self._times.read(header["time"], header["step1"] or header["step2"])
+        if self._read_time is not None and self._read_time[0] == line:
+            t_ns = self._read_time[1]
+        else:
+            t_ns = self._times.read(header["time"], header["step1"] or header["step2"])
         owner = self._owner(tid)
         if name == "restart_syscall" and owner not in core.world.threads:
             # restart_syscall(<... resuming interrupted read ...>) = 0
@@ -195,6 +211,9 @@ class LineFeeder:
                 self._share(line)
                 core.whole(owner, line, t_ns, name, arguments + tail, self.line)
                 return stop + 1
+        if (end + _REACH > len(block) or self._beyond) and not self._last_chance:
+            self._read_time = (line, t_ns)
+            return _NEED_MORE
         later = self._later(block, end, rest)
         if later is not None and not _HEADER_BARE.match(block[end + 1 : end + 12] if end < len(block) else ""):
             stop = block.find("\n", later.start() + 1)
@@ -220,6 +239,7 @@ class LineFeeder:
     def _own_bytes(self, block: str, begin: int, rest: str) -> tuple[str, int] | None:
         """Return the arguments of a write whose bytes follow in the log, and where the log goes on after them."""
         parts = _WRITE.match(rest)
+        self._beyond = False
         if parts is None:
             return None
         head, digits = parts.groups()
@@ -228,6 +248,7 @@ class LineFeeder:
             after = begin + len(head) + length + count
             if _TAIL.match(block, after):
                 return head + digits[:length], after
+            self._beyond = self._beyond or (after >= len(block) and count <= _MOST_STRETCH)
         return None
 
     def _share(self, line: int) -> None:

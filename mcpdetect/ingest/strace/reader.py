@@ -56,15 +56,17 @@ class Blocks:
         self._carry: list[bytes] = []
         self._carried = 0
         self._skipping = False
+        self._ended = False
         self.tail = ""
         self.cut_lines = 0
         self.size = 0
 
     def next(self) -> str | None:
         """Return the next block: lines joined by newlines, without the last newline; None at the end."""
-        while True:
+        while not self._ended:
             raw = self._stream.read(self._block)
             if not raw:
+                self._ended = True
                 rest = b"".join(self._carry)
                 self._carry.clear()
                 self._carried = 0
@@ -94,3 +96,4 @@ class Blocks:
             self._carry = [rest] if rest else []
             self._carried = len(rest)
             return block.decode("latin-1")
+        return None

@@ -191,10 +191,7 @@ class World:
         """Give a thread what it has of its true parent, and keep what it opened itself."""
         parent = birth.parent
         old = thread.table
-        if "CLONE_FILES" in birth.flags:
-            table = parent.table
-        else:
-            table = parent.table.copy()
+        table = parent.table if "CLONE_FILES" in birth.flags else parent.table.copy()
         if table is not old:
             for fd, handle in old.handles.items():
                 if handle.owner is thread.process and handle.owner is not parent.process:
