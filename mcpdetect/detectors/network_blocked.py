@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-from mcpdetect.contract import AnyOf, Detector, Need, Spec
+from mcpdetect.contract import AnyOf, Context, Detector, Need, Spec
 from mcpdetect.correlate.attribution import unattributed
 from mcpdetect.correlate.contacts import Contacts
 from mcpdetect.correlate.denial import Denial, Judgement, RunView
@@ -44,6 +44,12 @@ class NetworkBlocked(Detector):
         ),
     )
 
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._servers: set[str] = set()
+        self._by_address: dict[str, list[Target]] = {}
+        self._reached: set[tuple[str | None, int | None, str]] = set()
+
     def on_event(self, event: Event) -> Iterator[Finding]:
         """Everything is judged at the end, when the whole run is known."""
         return iter(())
@@ -51,6 +57,7 @@ class NetworkBlocked(Detector):
     def finish(self) -> Iterator[Finding]:
         """Judge every attempt, every name asked for, and every request through a proxy."""
         contacts, denial = self.context.fact(Contacts), self.context.fact(Denial)
+        self._index(contacts)
         view = denial.view(self.context.watched("packets", "net.flow"), self._window())
         for target in contacts.targets():
             if target.port == 53 and self._lookup_traffic(target):
@@ -93,8 +100,18 @@ class NetworkBlocked(Detector):
 
     def _lookup_traffic(self, target: Target) -> bool:
         """Return whether this is the resolver's traffic, whose fate the names tell better; bare refusals stay."""
-        lookups = self.context.fact(Names).lookups.values()
-        return any(target.address in lookup.servers for lookup in lookups)
+        return target.address in self._servers
+
+    def _index(self, contacts: Contacts) -> None:
+        """Gather once what every target is compared with."""
+        names = self.context.fact(Names)
+        self._servers = {server for lookup in names.lookups.values() for server in lookup.servers}
+        for target in contacts.targets():
+            self._by_address.setdefault(target.address, []).append(target)
+            winners = {item.process for item in target.attempts if item.outcome == "established"}
+            if winners:
+                for name in names.names_of(target.address, None):
+                    self._reached.update((process, target.port, name.name) for process in winners)
 
     def _judge_target(self, target: Target, judged: list[tuple[Attempt, Judgement]]) -> Iterator[Finding]:
         if target.unjudged:
@@ -121,12 +138,9 @@ class NetworkBlocked(Detector):
         """Return whether a datagram connect only sorted addresses: the process then tried the address by TCP."""
         if attempt.transport != "udp" or attempt.via != "connect":
             return False
-        others = self.context.fact(Contacts).targets()
         return any(
-            other.address == target.address
-            and other.transport != "udp"
-            and any(item.process == attempt.process for item in other.attempts)
-            for other in others
+            other.transport != "udp" and any(item.process == attempt.process for item in other.attempts)
+            for other in self._by_address.get(target.address, ())
         )
 
     def _judge_wire(self, target: Target, judgement: Judgement | None) -> Iterator[Finding]:
@@ -194,15 +208,8 @@ class NetworkBlocked(Detector):
 
     def _raced(self, target: Target, attempt: Attempt) -> bool:
         """Return whether another address of the same name won a race that this attempt lost (RFC 8305)."""
-        names = self.context.fact(Names)
-        own = {name.name for name in names.names_of(target.address, None)}
-        for other in self.context.fact(Contacts).targets():
-            if other is target or other.port != target.port:
-                continue
-            won = any(item.outcome == "established" and item.process == attempt.process for item in other.attempts)
-            if won and own.intersection(name.name for name in names.names_of(other.address, None)):
-                return True
-        return False
+        names = self.context.fact(Names).names_of(target.address, None)
+        return any((attempt.process, target.port, name.name) in self._reached for name in names)
 
     def _finding(self, target: Target, blocked: list[tuple[Attempt, Judgement]], tried: int) -> Finding:
         context = self.context

@@ -33,6 +33,7 @@ class RunContext:
         self.secrets = secrets
         self.expectations = expectations
         self.limits: list[Limit] = []
+        self._stated: dict[tuple[str, str], Limit] = {}
 
     @property
     def run(self) -> Run:
@@ -53,9 +54,10 @@ class RunContext:
 
     def limit(self, what: str, detail: str, *, hides: bool = True, where: Where | None = None, count: int = 1) -> None:
         """State something that could not be seen; the same statement again only counts up."""
-        for known in self.limits:
-            if known.what == what and known.detail == detail:
-                known.count += count
-                known.hides = known.hides or hides
-                return
-        self.limits.append(Limit(what=what, detail=detail, hides=hides, where=where, count=count))
+        known = self._stated.get((what, detail))
+        if known is not None:
+            known.count += count
+            known.hides = known.hides or hides
+            return
+        known = self._stated[(what, detail)] = Limit(what=what, detail=detail, hides=hides, where=where, count=count)
+        self.limits.append(known)
