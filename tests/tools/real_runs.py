@@ -20,6 +20,7 @@ from typing import Any
 
 import mcpdetect
 from mcpdetect.data.loader import load_yaml
+from mcpdetect.model.inputs import Expectations, ExpectedHost
 
 HERE = Path(__file__).resolve().parent
 REVIEW = HERE.parent.parent / "docs" / "decisions" / "real-runs.yaml"
@@ -37,15 +38,17 @@ class Row:
     seconds: float
 
 
-def rows(folder: Path, secrets: Path | None, only: list[str]) -> list[Row]:
-    """Check every run below ``folder``."""
+def rows(folder: Path, secrets: Path | None, only: list[str], review: dict[str, Any]) -> list[Row]:
+    """Check every run below ``folder``; a reviewed run may state the hosts that it documents."""
     found = []
     for meta in sorted(folder.glob("*/*/meta.json")):
         name = "/".join(meta.parent.parts[-2:])
         if only and not any(part in name for part in only):
             continue
         begun = time.perf_counter()
-        result = mcpdetect.check(meta.parent, secrets=secrets)
+        hosts = review.get(name, {}).get("expect")
+        expectations = None if hosts is None else Expectations("the review", [ExpectedHost(host) for host in hosts])
+        result = mcpdetect.check(meta.parent, secrets=secrets, expectations=expectations)
         found.append(
             Row(
                 name,
@@ -114,11 +117,11 @@ def main() -> int:
     parser.add_argument("-o", "--output", type=Path)
     parser.add_argument("--json", type=Path, help="write every finding and limit")
     options = parser.parse_args()
-    found = rows(options.folder, options.secrets, options.only)
+    review = load_yaml(REVIEW) if REVIEW.exists() else {}
+    found = rows(options.folder, options.secrets, options.only, review)
     if not found:
         print(f"no run below {options.folder}", file=sys.stderr)
         return 2
-    review = load_yaml(REVIEW) if REVIEW.exists() else {}
     if options.json:
         details = [
             {"run": row.name, "verdicts": row.verdicts, "findings": row.findings, "hiding": row.hiding} for row in found
