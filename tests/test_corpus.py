@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
@@ -10,17 +9,19 @@ import pytest
 
 import mcpdetect
 from controls.catalog import controls
-from controls.labelling import outcome
 from mcpdetect.ingest.evidence import Evidence
 from mcpdetect.ingest.manifest import Bundle, load_manifest
 from mcpdetect.ingest.open import open_adapter
 from mcpdetect.labels.loader import load_labels
 from mcpdetect.labels.model import Label
 from mcpdetect.model.vocabulary import Channel
+from mcpdetect.score.corpus import Case
+from mcpdetect.score.runner import run_case
 
 ROOT = Path(__file__).parents[1]
 CORPUS = ROOT / "corpus"
 LABELS = load_labels(ROOT / "labels", CORPUS)
+CHECKS = mcpdetect.installed_detectors()
 by_case = pytest.mark.parametrize("label", LABELS, ids=lambda label: str(label.case))
 
 
@@ -63,13 +64,10 @@ def test_a_label_speaks_of_every_installed_check(label: Label) -> None:
 
 @by_case
 def test_every_check_says_what_the_label_says(label: Label) -> None:
-    got = outcome(CORPUS / label.case)
-    wanted = {check: replace(one, places=sorted(one.places)) for check, one in label.checks.items()}
-    got = {check: replace(one, places=sorted(one.places)) for check, one in got.items()}
-    if label.todo is None:
-        assert got == wanted
-    else:
-        assert got != wanted, f"came right: take the todo out of {label.case}: {label.todo}"
+    outcome = run_case(Case("corpus", CORPUS / label.case, label, ROOT / f"labels/cases/{label.case}.yaml"), CHECKS)
+    told = [f"{said.check}: expected {said.expected}, got {said.got}" for said in outcome.checks if not said.agrees]
+    assert outcome.ok, f"{outcome.state}: {outcome.error or told or label.todo}"
+    assert outcome.whole
 
 
 def _ablated(bundle: Bundle, kept: tuple[Channel, ...]) -> dict[str, str]:

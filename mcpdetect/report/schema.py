@@ -16,6 +16,7 @@ from mcpdetect.model.trace import TRACE_SCHEMA, Run
 from mcpdetect.report.describe import field_meanings, summary
 from mcpdetect.report.json_report import RESULTS_SCHEMA, Results
 from mcpdetect.report.schema_inputs import EXPECTATIONS, SECRETS
+from mcpdetect.report.selftest_report import SELFTEST_SCHEMA, SelfTestReport
 
 __all__ = ["KINDS", "schema"]
 
@@ -153,6 +154,7 @@ _BUILDERS: dict[str, Callable[[], Schema]] = {
     "secrets": lambda: SECRETS,
     "expectations": lambda: EXPECTATIONS,
     "label": _document(Label, "The label of a recorded case", LABEL_SCHEMA),
+    "selftest": _document(SelfTestReport, "The outcome of a self-test", SELFTEST_SCHEMA),
 }
 
 KINDS: tuple[str, ...] = tuple(_BUILDERS)
