@@ -58,6 +58,7 @@ class Explanations(Fact):
         self._paths: dict[str, tuple[str, ...]] = {}
         self._searched: dict[str, set[str]] = {}
         self.calls: list[Call] = []
+        self._joined: tuple[int, str] = (0, "")
         self._open_calls: dict[int, Call] = {}
 
     def on_event(self, event: Event) -> None:
@@ -103,6 +104,13 @@ class Explanations(Fact):
             self._open_calls[event.where.at] = call
         elif event.answers is not None and event.answers in self._open_calls:
             self._open_calls.pop(event.answers).end_ns = event.t_ns
+
+    def _said(self) -> str:
+        """Return all argument texts in one, lower case, to rule out quickly what no caller named."""
+        if self._joined[0] != len(self.calls):
+            text = "\n".join(string for call in self.calls for string in call.strings).lower()
+            self._joined = (len(self.calls), text)
+        return self._joined[1]
 
     def during(self, t_ns: int | None) -> Iterator[Call]:
         """Yield the tool calls that were running, or just over, at ``t_ns``."""
@@ -156,7 +164,9 @@ class Explanations(Fact):
         ]
         found.extend(self.launcher(t_ns))
         wanted = [*names, address]
-        for call in self.calls:
+        said = self._said()
+        given_to = self.calls if any(host.lower() in said for host in wanted) else ()
+        for call in given_to:
             if later(call.begin_ns, t_ns, _SLACK_NS):
                 continue  # what came before the call was not asked for by it
             given = next((host for host in wanted if any(_mentions(text, host) for text in call.strings)), None)
