@@ -362,8 +362,8 @@ _QUERY_LOGS = (
         b"[1796037684] unbound[27638:0] info: 10.77.0.2 api.example.test. A IN NOERROR 0.000000 1 60\n"
     ),
     (
-        b"30-Nov-2026 11:23:54.944 client @0x7f9041aeb098 10.77.0.2#39617 (api.example.test): query: api.example.test IN "
-        b"A +E(0)K (10.77.0.1)\n"
+        b"30-Nov-2026 11:23:54.944 client @0x7f9041aeb098 10.77.0.2#39617 (api.example.test): query: api.example.test "
+        b"IN A +E(0)K (10.77.0.1)\n"
     ),
     b'[INFO] 10.77.0.2:15439 - 50129 "AAAA IN api.example.test. tcp 54 true 65535" NXDOMAIN qr,aa,rd 147 0.0000465s\n',
     b"Nov 30 11:23:54 host systemd-resolved[412]: Looking up RR for api.example.test IN A.\n",
