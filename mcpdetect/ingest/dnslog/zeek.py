@@ -98,7 +98,8 @@ class ZeekLog(TextLog):
         super()._begin()
         self._separator, self._set_separator = b"\t", b","
         self._unset, self._empty = b"-", b"(empty)"
-        self._fields: list[str] = []
+        self._fields: dict[str, int] = {}
+        self._told: list[tuple[str, int]] = []
         self._headed = self._closed = False
 
     def _watched(self) -> bool:
@@ -128,16 +129,19 @@ class ZeekLog(TextLog):
         if not self._fields or len(columns) != len(self._fields):
             yield self._unparsed(where, line, "not as many columns as #fields names")
             return
-        row = dict(zip(self._fields, columns, strict=True))
-        values = {key: _unhex(row[key]) for key in _TOLD if row.get(key, self._unset) not in (self._unset, self._empty)}
-        t_ns = self._clock.time(_stamp(row.get("ts", b"")))
-        yield from self._entry(where, line, t_ns, values, self._set(row.get("answers")), self._set(row.get("TTLs")))
+        none = (self._unset, self._empty)
+        values = {key: _unhex(columns[at]) for key, at in self._told if columns[at] not in none}
+        t_ns = self._clock.time(_stamp(self._column(columns, "ts") or b""))
+        answers, ttls = self._set(self._column(columns, "answers")), self._set(self._column(columns, "TTLs"))
+        yield from self._entry(where, line, t_ns, values, answers, ttls)
 
     def _header(self, line: bytes) -> None:
         if match := _SEPARATOR.match(line):
             self._separator = _character(match)
         elif _FIELDS.match(line):
-            self._fields, self._headed, self._closed = _split_fields(line, self._separator), True, False
+            self._fields = {field: at for at, field in enumerate(_split_fields(line, self._separator))}
+            self._told = [(key, self._fields[key]) for key in _TOLD if key in self._fields]
+            self._headed, self._closed = True, False
         elif line.startswith(b"#close"):
             self._closed = True
         else:
@@ -148,6 +152,10 @@ class ZeekLog(TextLog):
                 self._unset = value
             elif key == b"#empty_field":
                 self._empty = value
+
+    def _column(self, columns: list[bytes], name: str) -> bytes | None:
+        at = self._fields.get(name)
+        return columns[at] if at is not None else None
 
     def _set(self, column: bytes | None) -> list[bytes]:
         if column is None or column in (self._unset, self._empty):

@@ -27,6 +27,9 @@ _FIELDS = re.compile(
     rb"(?<!PHYS)(?:IN=[^\s/]{0,15}+ (?:OUT=[^\s/]{0,15}+(?: |$)|" + _NEXT + rb")|OUT=[^\s/]{0,15}+ " + _NEXT + rb")"
 )
 
+# SRC=10.77.0.2 DST=203.0.113.7 LEN=60 ... PROTO=TCP SPT=35770 DPT=443
+_WANTED = re.compile(rb"(?<!\S)(SRC|DST|PROTO|SPT|DPT|IPSRC|IPDST|MACPROTO)=(\S*+)")
+
 # IN= OUT=eth0 ... SRC=10.0.2.15 DST=1.1.1.1
 _RESEMBLES = re.compile(rb"\b(?:SRC|DST|IN|OUT|PROTO|DPT)=")
 
@@ -108,16 +111,20 @@ def packet(message: bytes, start: int, rest: int, where: Where, t_ns: int | None
     Raises:
         NotAPacket: an address or port is none, or there are none at all.
     """
-    values, words = _fields(message[rest:])
+    # TYPE=3 CODE=3 [SRC=203.0.113.8 DST=10.77.0.2 ... ]: what is in brackets is the packet that an ICMP error quotes.
+    # Nothing that is needed follows it, or the brackets of INCOMPLETE [3 bytes].
+    fields = message[rest:].partition(b" [")[0]
+    values: dict[str, str] = {}
+    for match in _WANTED.finditer(fields):
+        values.setdefault(match[1].decode("ascii"), match[2].decode("latin-1"))  # of equal keys the first counts
     prefix = text_of(message[:start].strip())
     event = FirewallDrop(where, t_ns, action=action_of(prefix), packets=packets, prefix=prefix)
     if "SRC" in values and "DST" in values:
         event.transport = _transport(values.get("PROTO"))
         event.source, event.address = _address(values["SRC"]), _address(values["DST"])
-        fragment = any(word.startswith("FRAG:") for word in words)
-        if event.transport in _WITH_PORTS and not fragment:
+        if event.transport in _WITH_PORTS and b" FRAG:" not in fields:
             event.source_port, event.port = _port(values.get("SPT")), _port(values.get("DPT"))
-    elif "ARP" in words:
+    elif fields.startswith(b"ARP ") or b" ARP " in fields:
         # IN=v0 OUT= ARP HTYPE=1 PTYPE=0x0800 OPCODE=1 MACSRC=.. IPSRC=10.77.0.1 MACDST=.. IPDST=10.77.0.2
         event.transport = "arp"
         event.source = _address(values["IPSRC"]) if "IPSRC" in values else None
@@ -125,29 +132,9 @@ def packet(message: bytes, start: int, rest: int, where: Where, t_ns: int | None
     elif "MACPROTO" in values and "SRC" not in values:
         # IN=v0 OUT= MACSRC=.. MACDST=.. MACPROTO=88cc
         event.transport = f"ethertype-0x{_ethertype(values['MACPROTO'])}"
-    elif "TRUNCATED" not in words:
+    elif b"TRUNCATED" not in fields:
         raise NotAPacket("it has no SRC and DST")
     return event
-
-
-def _fields(text: bytes) -> tuple[dict[str, str], list[str]]:
-    """Return the fields and the bare words of a packet line, the first of equal keys, none of a quoted packet.
-
-    ``TYPE=3 CODE=3 [SRC=203.0.113.8 DST=10.77.0.2 LEN=28 ... ] UID=0``: what is in brackets is the packet that an ICMP
-    error quotes; ``INCOMPLETE [3 bytes]`` has brackets too.
-    """
-    values: dict[str, str] = {}
-    words: list[str] = []
-    depth = 0
-    for token in (word.decode("latin-1") for word in text.split()):
-        if depth == 0 and not token.startswith("["):
-            key, equals, value = token.partition("=")
-            if equals:
-                values.setdefault(key, value)
-            else:
-                words.append(token)
-        depth = max(0, depth + token.count("[") - token.count("]"))
-    return values, words
 
 
 def _transport(protocol: str | None) -> str | None:
