@@ -20,7 +20,7 @@ __all__ = ["MAX_NAMES", "MAX_PER_ADDRESS", "Lookup", "Name", "Names"]
 MAX_NAMES = 100_000
 """Most distinct (address, name) pairs, and most distinct names asked for; more are counted as overflow."""
 
-MAX_PER_ADDRESS = 256
+MAX_PER_ADDRESS = 64
 """Most names kept for one address; an address that more share is named all the same."""
 
 _TOLERANCE_NS = 1_000_000_000

@@ -101,7 +101,8 @@ class EgressUnexplainedHost(Detector):
         known = [name.name for name in names.names_of(target.address, target.first_ns)]
         every = [name.name for name in names.names_of(target.address, target.first_ns, claimed=True)]
         own = [name for name in dict.fromkeys(known) if not is_local_name(name)]
-        claimed = [name for name in dict.fromkeys(every) if name not in known and not is_local_name(name)]
+        proved = set(known)
+        claimed = [name for name in dict.fromkeys(every) if name not in proved and not is_local_name(name)]
         if not (own or claimed) or expectations is None or target.port == 53:
             return
         # Names by answers decide; a name that the client only claims (SNI, Host) excuses nothing, but may accuse.

@@ -7,7 +7,7 @@ from hand_sources import where
 from made_events import MS, S, answer, asked, changed, connect, flow, hello, opened, read
 
 from mcpdetect.correlate import names as module
-from mcpdetect.correlate.names import Names
+from mcpdetect.correlate.names import MAX_PER_ADDRESS, Names
 from mcpdetect.model.event import Event
 from mcpdetect.model.net import DnsAnswer, DnsRecord, HttpRequest
 from mcpdetect.model.trace import Run
@@ -181,6 +181,16 @@ def test_names_beyond_all_room_are_counted(monkeypatch: pytest.MonkeyPatch) -> N
     names = met(*(answer(n, f"h{n}.test", f"203.0.113.{n}") for n in range(1, 7)))
     assert (len(names.lookups), names.overflow) == (3, 6)
     assert [known(names, f"203.0.113.{n}") != [] for n in range(1, 7)] == [True] * 3 + [False] * 3
+
+
+def test_an_address_keeps_a_bounded_number_of_names_and_counts_the_rest() -> None:
+    crowd = met(*(answer(n, f"h{n}.test", A) for n in range(MAX_PER_ADDRESS + 5)))
+    assert (len(crowd.names_of(A, S)), crowd.overflow) == (MAX_PER_ADDRESS, 5)
+
+
+def test_a_resolv_conf_that_the_run_wrote_names_no_resolver() -> None:
+    events = [changed(1, "write", "/etc/resolv.conf"), read(2, "/etc/resolv.conf", b"nameserver 9.9.9.9\n")]
+    assert (met(*events).resolvers, met(*events[::-1]).resolvers) == (set(), {"9.9.9.9"})
 
 
 def test_mapped_addresses_join_their_ipv4_form() -> None:
