@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from mcpdetect.ingest.strace.grammar import QUICK, RESULT, split_arguments, split_call
+from mcpdetect.ingest.strace.grammar import QUICK, QUICK_PLAIN, RESULT, split_arguments, split_call
 from mcpdetect.ingest.strace.state import Thread
 from mcpdetect.model.place import Where
 
@@ -50,7 +50,7 @@ class Call:
 
 def parse_call(call: Call, rest: str) -> bool:
     """Fill ``call`` from the text after ``name(``; return False when it is not a whole call with a result."""
-    quick = QUICK.match(rest)
+    quick = (QUICK if "\\" in rest else QUICK_PLAIN).match(rest)
     if quick is not None:
         first, second, others, value, call.decoration, call.error, duration = quick.groups()
         call.arguments = [first, second, *others.split(", ")]

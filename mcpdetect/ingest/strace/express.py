@@ -15,12 +15,14 @@ from mcpdetect.model.vocabulary import Access
 
 __all__ = ["EXPRESS"]
 
-_WHERE = r'AT_FDCWD(?:<(/[^<>\\]*+)>)?+, "([^"\\]*+)", '
+# Only lines without a backslash come here: no string holds a quote, no path a bracket. A class of one character is
+# several times faster than any other.
+_WHERE = r'AT_FDCWD(?:<(/[^>]*+)>)?+, "([^"]*+)", '
 _ERROR = r"-1 (E[A-Z0-9]++) \([^()]*+\)"
 _TIME = r"(?: <\d++\.\d++>)?+\Z"
 # AT_FDCWD</srv>, "a.js", O_RDONLY|O_CLOEXEC) = 3</srv/a.js> <0.000010>     ...) = -1 ENOENT (No such file or directory)
 _OPEN = re.compile(
-    rf"{_WHERE}(O_[A-Z_|]++)(?:, 0[0-7]*+)?+\) += (?:(\d{{1,9}})(?:<(/[^<>\\]*+)>)?+|{_ERROR}){_TIME}", re.ASCII
+    rf"{_WHERE}(O_[A-Z_|]++)(?:, 0[0-7]*+)?+\) += (?:(\d{{1,9}})(?:<(/[^>]*+)>)?+|{_ERROR}){_TIME}", re.ASCII
 )
 # AT_FDCWD</srv>, "/a", {st_mode=S_IFREG|0644, st_size=7, ...}, 0) = 0     AT_FDCWD, "/a", 0x7ffd, 0) = -1 ENOENT (...)
 _STAT = re.compile(
@@ -57,10 +59,12 @@ def _resolve(recorder: Recorder, thread: Thread, cwd: str | None, written: str) 
 
 
 def _open(recorder: Recorder, thread: Thread, where: Where, t_ns: int | None, rest: str) -> bool:
-    match = _OPEN.match(rest)
+    match = _OPEN.match(rest) if "\\" not in rest else None
     if match is None:
         return False
     cwd, written, flags, result, path, error = match.groups()
+    if path is not None and "<" in path:
+        return False
     process = thread.process
     fd: int | None = None
     certain = True
@@ -125,11 +129,11 @@ def _look(
 
 
 def _stat(recorder: Recorder, thread: Thread, where: Where, t_ns: int | None, rest: str) -> bool:
-    return _look(recorder, thread, where, t_ns, _STAT.match(rest), "newfstatat")
+    return "\\" not in rest and _look(recorder, thread, where, t_ns, _STAT.match(rest), "newfstatat")
 
 
 def _statx(recorder: Recorder, thread: Thread, where: Where, t_ns: int | None, rest: str) -> bool:
-    return _look(recorder, thread, where, t_ns, _STATX.match(rest), "statx")
+    return "\\" not in rest and _look(recorder, thread, where, t_ns, _STATX.match(rest), "statx")
 
 
 EXPRESS = {"openat": _open, "newfstatat": _stat, "statx": _statx}

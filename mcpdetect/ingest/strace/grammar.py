@@ -11,6 +11,7 @@ __all__ = [
     "ARGUMENT",
     "DECORATION",
     "QUICK",
+    "QUICK_PLAIN",
     "RESULT",
     "STRING",
     "split_arguments",
@@ -67,6 +68,14 @@ QUICK = re.compile(
     re.ASCII,
 )
 """The commonest shape of a call in one match: a descriptor, a string, plain arguments, result, duration."""
+
+_PLAIN_DECORATION = r"<(?:/[^>]*+|[A-Za-z]\w*+(?:-\w++)?+:\[[^\]]*+\])>"
+QUICK_PLAIN = re.compile(
+    rf"([\w-]++(?:{_PLAIN_DECORATION})?+), (\"[^\"]*+\"(?:\.\.\.)?+), ([\w |,-]*+)\) *+= "
+    rf"(?:(-?\d++)|\?)(?:({_PLAIN_DECORATION}))?+(?: (E[A-Z0-9_]++) \([^)]*+\))?+(?: <(\d++\.\d++)>)?+\Z",
+    re.ASCII,
+)
+"""``QUICK`` for a line without any backslash, in which no string holds a quote and no path a bracket."""
 
 _ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|([0-7]{1,3})|(.))", re.DOTALL)
 _SIMPLE = {"n": "\n", "t": "\t", "r": "\r", "v": "\v", "f": "\f", "a": "\a", "b": "\b", "e": "\x1b"}

@@ -90,10 +90,14 @@ class Table:
 
     def put(self, fd: int, handle: Handle, *, closing: bool = False) -> None:
         """Let ``fd`` lead to ``handle``; ``closing`` is close-on-exec."""
-        self.drop(fd)
+        old = self.handles.get(fd)
+        if old is not None and old.socket is not None:
+            old.socket.holders -= 1
         self.handles[fd] = handle
         if closing:
             self.closing.add(fd)
+        else:
+            self.closing.discard(fd)
         if handle.socket is not None:
             handle.socket.holders += 1
 
