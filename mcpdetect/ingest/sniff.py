@@ -22,6 +22,7 @@ Kind = Literal[
     "unbound",
     "bind",
     "coredns",
+    "resolved",
     "zeek",
     "netfilter",
     "nft",
@@ -44,6 +45,7 @@ LOOKS: dict[Kind, str] = {
     "unbound": "an unbound log",
     "bind": "a BIND query log",
     "coredns": "a CoreDNS log",
+    "resolved": "a log of systemd-resolved",
     "zeek": "a Zeek log",
     "netfilter": "a kernel firewall log",
     "nft": "an nftables listing",
@@ -65,6 +67,7 @@ FLAGS: dict[Kind, str] = {
     "unbound": "--dns",
     "bind": "--dns",
     "coredns": "--dns",
+    "resolved": "--dns",
     "zeek": "--dns",
     "netfilter": "--firewall",
     "nft": "--firewall",
@@ -118,6 +121,8 @@ _LINES: tuple[tuple[Kind, re.Pattern[bytes]], ...] = (
     ("bind", re.compile(rb"[^\n]{0,80}?\bclient (?:@0x[0-9a-f]++ )?[0-9a-fA-F.:]++#\d++")),
     # [INFO] 10.77.0.2:15439 - 50129 "AAAA IN api.example.test. tcp 54 true 65535" NXDOMAIN qr,aa,rd 147 46.555us
     ("coredns", re.compile(rb'[^\n]{0,40}?\[INFO\] (?:[^ \n]++ - \d++ "|plugin/)')),
+    # Nov 30 14:41:41 h systemd-resolved[5]: Looking up RR for api.example.test IN A.
+    ("resolved", re.compile(rb"[^\n]{0,80}?(?:\bsystemd-resolved\[\d++\]: |\bLooking up RR for )")),
     # #separator \x09
     ("zeek", re.compile(rb"#(?:separator|fields)[ \t]")),
     # kernel: [12.3] DROP: IN= OUT=eth0 SRC=10.0.2.15 DST=1.1.1.1 LEN=60 TOS=0x00 PREC=0x00 TTL=64 PROTO=TCP
