@@ -27,11 +27,9 @@ from made_events import (
     wire,
 )
 
-from mcpdetect.correlate import contacts as contacts_module
-from mcpdetect.correlate import names as names_module
 from mcpdetect.model.addresses import canonical
 from mcpdetect.model.event import Event
-from mcpdetect.model.net import HttpRequest, NetPacket, SocketOpen
+from mcpdetect.model.net import NetPacket, SocketOpen
 from mcpdetect.model.observation import Loss, Observation
 from mcpdetect.model.place import Where
 from mcpdetect.model.result import CheckResult, Finding, Limit
@@ -329,27 +327,6 @@ def test_an_address_that_operator_or_documentation_names_is_information(
     result = check(ID, [connect(1, A)], [calls()], run=Run(target=target), expectations=expecting(*hosts))
     finding = only(result)
     assert (finding.level, rules(finding)) == ("info", [rule])
-
-
-def test_more_destinations_or_names_than_room_forbid_the_claim(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(contacts_module, "MAX_TARGETS", 1)
-    named: list[Event] = [asked(1, "vendor.test"), answer(2, "vendor.test", "203.0.113.1")]
-    result = run([*named, *(connect(n + 2, f"203.0.113.{n}", socket=f"s{n}") for n in range(1, 5))])
-    assert (result.verdict, [(limit.what, limit.count) for limit in result.limits]) == (
-        "not_observable",
-        [("overflow", 3)],
-    )
-    monkeypatch.setattr(contacts_module, "MAX_TARGETS", 9)
-    monkeypatch.setattr(names_module, "MAX_NAMES", 1)
-    crowd: list[Event] = [answer(n, f"h{n}.test", f"198.51.100.{n}") for n in range(1, 4)]
-    assert [limit.what for limit in run([*crowd, connect(9, A)]).limits] == ["overflow"]
-
-
-def test_hostile_names_travel_unchanged_and_do_no_harm() -> None:
-    name = "\u202e\x1b[31mmoc.rodnev\n<script>"
-    request = HttpRequest(where(2), S, seen_in="packets", method="GET", target="/", host=name, address=A)
-    finding = only(run([connect(1, A), flow(1, A, syn_ack=1), request], calls(), wire()))
-    assert finding.facts["claimed"] == [name]
 
 
 SCENES: dict[str, tuple[list[Event], list[Observation]]] = {

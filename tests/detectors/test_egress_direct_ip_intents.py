@@ -1,21 +1,25 @@
-"""egress.direct-ip: contacts that were meant, through a proxy or by a program that did not start."""
+"""egress.direct-ip: contacts that were only meant, hostile names, and more of everything than there is room for."""
 
 from __future__ import annotations
 
 import pytest
 from hand_sources import where
-from made_events import S, answer, asked, calls, check, execed, logged, turned_over, wire
+from made_events import S, answer, asked, calls, check, connect, execed, flow, logged, turned_over, wire
 
+from mcpdetect.correlate import contacts as contacts_module
+from mcpdetect.correlate import names as names_module
 from mcpdetect.model.event import Event, ProcessExecFailed
 from mcpdetect.model.net import HttpRequest
+from mcpdetect.model.observation import Observation
 from mcpdetect.model.result import CheckResult, Finding
 from mcpdetect.model.trace import Run
 
 ID = "egress.direct-ip"
+A = "203.0.113.20"
 
 
-def run(events: list[Event]) -> CheckResult:
-    return check(ID, events, [calls()], run=Run(resolvers=["10.77.0.1"]))
+def run(events: list[Event], *observations: Observation) -> CheckResult:
+    return check(ID, events, list(observations) or [calls()], run=Run(resolvers=["10.77.0.1"]))
 
 
 def only(result: CheckResult) -> Finding:
@@ -76,3 +80,24 @@ def test_a_bare_address_asked_of_a_proxy_is_an_intent() -> None:
 def test_less_evidence_never_turns_an_intent_over() -> None:
     events: list[Event] = [failed(44, "/usr/bin/wget", "http://203.0.113.25/a")]
     assert turned_over(ID, events, [calls(), wire(), logged()]) == []
+
+
+def test_more_destinations_or_names_than_room_forbid_the_claim(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contacts_module, "MAX_TARGETS", 1)
+    named: list[Event] = [asked(1, "vendor.test"), answer(2, "vendor.test", "203.0.113.1")]
+    result = run([*named, *(connect(n + 2, f"203.0.113.{n}", socket=f"s{n}") for n in range(1, 5))])
+    assert (result.verdict, [(limit.what, limit.count) for limit in result.limits]) == (
+        "not_observable",
+        [("overflow", 3)],
+    )
+    monkeypatch.setattr(contacts_module, "MAX_TARGETS", 9)
+    monkeypatch.setattr(names_module, "MAX_NAMES", 1)
+    crowd: list[Event] = [answer(n, f"h{n}.test", f"198.51.100.{n}") for n in range(1, 4)]
+    assert [limit.what for limit in run([*crowd, connect(9, A)]).limits] == ["overflow"]
+
+
+def test_hostile_names_travel_unchanged_and_do_no_harm() -> None:
+    name = "\u202e\x1b[31mmoc.rodnev\n<script>"
+    request = HttpRequest(where(2), S, seen_in="packets", method="GET", target="/", host=name, address=A)
+    finding = only(run([connect(1, A), flow(1, A, syn_ack=1), request], calls(), wire()))
+    assert finding.facts["claimed"] == [name]

@@ -71,7 +71,7 @@ def test_address_sorting_and_the_name_service_socket_are_no_egress(tmp_path: Pat
         '50 connect(3, {sa_family=AF_UNIX, sun_path="/var/run/nscd/socket"}, 110) = -1 ENOENT (No such file)\n'
         "50 close(3) = 0\n" + UDP.format(3) +
         '50 connect(3, {sa_family=AF_INET, sin_port=htons(443), sin_addr=inet_addr("203.0.113.10")}, 16) = 0\n'
-        '50 getsockname(3, {sa_family=AF_INET, sin_port=htons(5209), sin_addr=inet_addr("10.77.0.2")}, [28 => 16]) = 0\n'
+        '50 getsockname(3, {sa_family=AF_INET, sin_port=htons(520), sin_addr=inet_addr("10.77.0.2")}, [28 => 16]) = 0\n'
         '50 connect(3, {sa_family=AF_UNSPEC, sa_data="\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0"}, 16) = 0\n'
         '50 connect(3, {sa_family=AF_INET, sin_port=htons(0), sin_addr=inet_addr("203.0.113.11")}, 16) = 0\n'
         "50 close(3) = 0\n"
