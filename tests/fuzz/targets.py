@@ -32,7 +32,7 @@ Attempt = Callable[[bytes], None]
 _NAME = "evidence"
 _COMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
 _MOST_EVENTS = 20
-_CHECKED = 64
+_CHECKED = 24
 _FOLDER = Path(tempfile.mkdtemp(prefix="mcpdetect-fuzz-"))
 _CORPUS = Path(__file__).parents[2] / "corpus"
 
@@ -46,7 +46,7 @@ class Target:
 
     load: Callable[[], Attempt]
     seeds: Callable[[], Iterator[bytes]]
-    longest: int = 8192
+    longest: int = 4096
 
 
 def _checker() -> Callable[[Event, str], None]:
@@ -286,7 +286,7 @@ def _sniff() -> Attempt:
     return attempt
 
 
-def _recorded(*names: str, size: int = 6000, most: int = 40) -> Callable[[], Iterator[bytes]]:
+def _recorded(*names: str, size: int = 2500, most: int = 40) -> Callable[[], Iterator[bytes]]:
     """Return what yields beginnings and later parts of recorded files, whole lines of them where there are lines."""
 
     def seeds() -> Iterator[bytes]:
@@ -306,7 +306,7 @@ def _recorded(*names: str, size: int = 6000, most: int = 40) -> Callable[[], Ite
 
 
 def _split_seeds() -> Iterator[bytes]:
-    for data in _recorded("strace.log*", size=4000, most=10)():
+    for data in _recorded("strace.log*", size=2000, most=10)():
         lines = [line.partition(b" ")[2].lstrip() for line in data.split(b"\n")]
         yield b"\n".join([*lines[: len(lines) // 2], b"==", *lines[len(lines) // 2 :]])
 
@@ -415,7 +415,7 @@ def _labels() -> Iterator[bytes]:
 TARGETS: dict[str, Target] = {
     "strace": Target(_adapter(_strace), _recorded("strace.log*")),
     "strace-set": Target(_strace_set, _split_seeds),
-    "pcap": Target(_adapter(_pcap), _recorded("capture.pcap*")),
+    "pcap": Target(_adapter(_pcap), _recorded("capture.pcap*"), 8192),
     "dnswire": Target(_dnswire, _messages, 1024),
     "tls": Target(_tls, _payloads, 2048),
     "dnslog": Target(_adapter(_dnslog), _with(_QUERY_LOGS, "dnsmasq.log*"), 4096),
@@ -423,7 +423,7 @@ TARGETS: dict[str, Target] = {
     "mcp": Target(_adapter(_mcp), _recorded("mcp.jsonl*")),
     "trace": Target(_trace, _traces, 16_384),
     "elf": Target(_adapter(_elf), _programs, 4096),
-    "manifest": Target(_manifest, _recorded("manifest.json", size=20_000, most=8)),
+    "manifest": Target(_manifest, _recorded("manifest.json", size=20_000, most=8), 8192),
     "yaml": Target(_yaml, _labels, 4096),
     "sniff": Target(_sniff, _with((*_QUERY_LOGS, *_FIREWALL_LOGS), "strace.log*", "mcp.jsonl"), 4096),
 }

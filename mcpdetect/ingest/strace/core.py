@@ -307,8 +307,11 @@ class Core:
         else:
             image, inner, offset = match.groups()
             symbol, plus, distance = inner.rpartition("+0x")
-            if plus and re.fullmatch(r"[0-9a-f]{1,16}", distance):
+            if symbol and re.fullmatch(r"[0-9a-f]{1,16}", distance):
                 frame = Frame(image, symbol, int(distance, 16))
+            elif plus and not symbol:
+                # /opt/program(+0x0) [0x1071]: a symbol without a name
+                frame = Frame(image, None, int(offset, 16))
             else:
                 frame = Frame(image, inner or None, int(offset, 16))
         for event in self.last:
