@@ -136,7 +136,7 @@ def parse_message(data: bytes, *, cut: bool = False) -> DnsMessage:
     return message
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=16384)
 def _question(raw: bytes) -> tuple[tuple[str | None, str | None, str], tuple[str, int]] | None:
     """Read one question that is exactly ``raw``: how nearly every message begins, and its answer again.
 

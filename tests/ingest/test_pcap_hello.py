@@ -273,3 +273,20 @@ def test_keys_are_those_of_the_standard() -> None:
         "fa044b2f42a3fd3b46fb255c",
         "9f50449e04a0e810283a1e9933adedd2",
     ]
+
+
+def test_a_hello_of_the_side_that_was_seen_second_is_found(tmp_path: Path) -> None:
+    # caught in the middle: an acknowledgement of the server, one of the client, then the client's hello
+    def segment(source: str, address: str, port: int, other: int, payload: bytes = b"") -> bytes:
+        return eth(ip4(source, address, 6, tcp(port, other, 1001, 0x18, payload)))
+
+    data = pcap(
+        [
+            segment(SERVER, CLIENT, 443, 40001),
+            segment(CLIENT, SERVER, 40001, 443),
+            segment(CLIENT, SERVER, 40001, 443, RECORD),
+        ]
+    )
+    events, _ = read(tmp_path, data)
+    assert hellos(events) == WHOLE
+    assert [(event.source, event.midstream) for event in events if isinstance(event, NetFlow)] == [(SERVER, True)]

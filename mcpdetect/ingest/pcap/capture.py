@@ -9,7 +9,7 @@ from pathlib import Path
 from mcpdetect.errors import InputError
 from mcpdetect.ingest.adapter import Declared
 from mcpdetect.ingest.opener import Stream, open_evidence
-from mcpdetect.ingest.pcap.datagrams import DnsWatcher
+from mcpdetect.ingest.pcap.datagrams import DNS_WATCHER
 from mcpdetect.ingest.pcap.decode import Decoder
 from mcpdetect.ingest.pcap.files import FAULT, NO_TIME, CaptureFile, PcapFile
 from mcpdetect.ingest.pcap.ledger import ALL_KINDS, Ledger
@@ -152,6 +152,7 @@ class _Reading:
         link_now = last_ns = NO_TIME
         known = False
         first, last, ipv4, ipv6, at = _NO_LAYOUT
+        read_dns = transport.dns.message
         ipv4_fields = _IPV4_FIELDS
         needed = wider = number = end = protocol = width = flags = next_scan = 0
         key = b""
@@ -197,7 +198,7 @@ class _Reading:
                 if above:
                     if protocol == 6:
                         half = tcp.get(key)
-                        if half is not None and not flags & 0x06 and width >= 0x50:
+                        if half is not None and not flags & 0x06 and width >= 0x50 and half.packets:
                             payload = end - above - (width >> 4 << 2)
                             # A known half flow, neither SYN nor RST, nothing to read: count it, and that is all.
                             if not payload or (payload > 0 and half.watcher is None):
@@ -220,7 +221,8 @@ class _Reading:
                         half = udp.get(key)
                         if half is not None:
                             watcher = half.watcher
-                            if watcher is None or type(watcher) is DnsWatcher:
+                            # The same for a datagram, and for one of a DNS port its message is read.
+                            if watcher is DNS_WATCHER or (watcher is None and half.packets):
                                 half.packets += 1
                                 if t_ns > half.last:
                                     half.last = t_ns
@@ -231,7 +233,7 @@ class _Reading:
                                 length = (data[above + 4] << 8) | data[above + 5]
                                 if 8 <= length < end - above:
                                     end = above + length
-                                watcher.read(data[above + 8 : end], watcher.talk, number, t_ns)
+                                read_dns(data[above + 8 : end], key, "udp", number, t_ns)
                                 if out:
                                     yield from out
                                     out.clear()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mcpdetect.ingest.dnswire import DnsFormatError, address_text
-from mcpdetect.ingest.pcap.dns import DnsReader, Ends, Talk
+from mcpdetect.ingest.dnswire import DnsFormatError
+from mcpdetect.ingest.pcap.dns import DnsReader
+from mcpdetect.ingest.pcap.ends import ends_of
 from mcpdetect.ingest.pcap.files import NO_TIME
 from mcpdetect.ingest.pcap.flows import Half
 from mcpdetect.ingest.pcap.ledger import Ledger
@@ -15,7 +16,7 @@ from mcpdetect.model.event import Event
 from mcpdetect.model.net import QuicInitial
 from mcpdetect.model.place import Where
 
-__all__ = ["Datagrams", "DnsWatcher", "UdpWatcher", "is_query"]
+__all__ = ["DNS_WATCHER", "Datagrams", "DnsWatcher", "UdpWatcher", "is_query"]
 
 _MOST_INITIALS = 16
 _MOST_IDS = 64
@@ -35,45 +36,31 @@ class Datagrams:
         self.dns = dns
         self.collecting = 0
 
-    def watch(self, half: Half, ends: Ends) -> UdpWatcher:
+    def watch(self, half: Half, key: bytes) -> UdpWatcher:
         """Return a watcher for a half flow between ports that are not DNS's."""
-        return UdpWatcher(self, half, ends)
+        return UdpWatcher(self, half, key)
 
 
 class DnsWatcher:
-    """Reads every datagram of a half flow to or from a DNS port.
-
-    Attributes:
-        talk: its endpoints.
-        read: what reads a message.
-    """
-
-    __slots__ = ("read", "talk")
-
-    def __init__(self, dns: DnsReader, ends: Ends) -> None:
-        self.talk = Talk(ends, "udp")
-        self.read = dns.message
-
-    def feed(self, data: bytes, number: int, t_ns: int, *, cut: bool) -> tuple[str, ...]:
-        """Take one datagram; return the event kinds that a cut may have hidden."""
-        self.read(data, self.talk, number, t_ns, cut)
-        if not cut:
-            return ()
-        return ("dns.query",) if self.talk.asks else ("dns.answer",)
+    """Marks a half flow to or from a DNS port: its every datagram is read."""
 
     def close(self) -> None:
         """Nothing is unfinished: datagrams are whole messages."""
 
 
+DNS_WATCHER = DnsWatcher()
+"""The one mark."""
+
+
 class UdpWatcher:
     """Looks at the first datagram of a half flow, and at the next ones while that one gave a reason."""
 
-    __slots__ = ("_collector", "_ends", "_first", "_half", "_last", "_seen", "_shared", "_t_ns")
+    __slots__ = ("_collector", "_first", "_half", "_key", "_last", "_seen", "_shared", "_t_ns")
 
-    def __init__(self, shared: Datagrams, half: Half, ends: Ends) -> None:
+    def __init__(self, shared: Datagrams, half: Half, key: bytes) -> None:
         self._shared = shared
         self._half = half
-        self._ends = ends
+        self._key = key
         self._collector: HelloCollector | None = None
         self._first = 0
         self._last = 0
@@ -122,11 +109,11 @@ class UdpWatcher:
         flow = self._half.flow
         if flow.dns_ids is None:
             flow.dns_ids = set()
-            if flow.back is not None:
-                flow.back.watcher = flow.back.watcher or UdpWatcher(self._shared, flow.back, _turned(self._ends))
+            if self._half is flow.out:
+                flow.back.watcher = flow.back.watcher or UdpWatcher(self._shared, flow.back, flow.other)
         if len(flow.dns_ids) < _MOST_IDS:
             flow.dns_ids.add((data[0] << 8) | data[1])
-        self._shared.dns.events(message, data, Talk(self._ends, "udp"), number, t_ns)
+        self._shared.dns.events(message, data, self._key, "udp", number, t_ns)
         return ("dns.query",) if cut else ()
 
     def _answer(self, data: bytes, number: int, t_ns: int, cut: bool) -> tuple[str, ...]:
@@ -137,7 +124,7 @@ class UdpWatcher:
             message = self._shared.dns.parse(data, cut)
         except DnsFormatError:
             return ("dns.answer",)
-        self._shared.dns.events(message, data, Talk(self._ends, "udp"), number, t_ns)
+        self._shared.dns.events(message, data, self._key, "udp", number, t_ns)
         return ("dns.answer",) if cut else ()
 
     def _initial(self, data: bytes, number: int, cut: bool) -> tuple[str, ...]:
@@ -169,14 +156,14 @@ class UdpWatcher:
         self._half.watcher = None
         self._shared.collecting -= 1
         if self._shared.initials:
-            source, source_port, address, port = self._ends
+            source, source_port, address, port = ends_of(self._key)
             self._shared.out(
                 QuicInitial(
                     Where(self._shared.name, self._first, None if self._last == self._first else self._last, "packet"),
                     self._t_ns if self._t_ns != NO_TIME else None,
-                    address_text(source),
+                    source,
                     source_port,
-                    address_text(address),
+                    address,
                     port,
                     collector.version,
                     hello.sni,
@@ -216,7 +203,3 @@ def is_query(data: bytes, *, cut: bool = False) -> bool:
     if len(data) < at + 11:
         return cut
     return data[at : at + 3] == b"\0\0\x29" and (cut or at + 11 + ((data[at + 9] << 8) | data[at + 10]) == len(data))
-
-
-def _turned(ends: Ends) -> Ends:
-    return ends[2], ends[3], ends[0], ends[1]

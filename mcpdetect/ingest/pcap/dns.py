@@ -4,51 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mcpdetect.ingest.dnswire import DnsFormatError, DnsMessage, address_text, parse_message
+from mcpdetect.ingest.dnswire import DnsFormatError, DnsMessage, parse_message
+from mcpdetect.ingest.pcap.ends import DNS_PORTS, ends_of, ports_of
 from mcpdetect.ingest.pcap.files import NO_TIME
 from mcpdetect.ingest.pcap.ledger import Ledger
 from mcpdetect.model.event import Event, Unparsed
 from mcpdetect.model.net import DnsAnswer, DnsQuery
 from mcpdetect.model.place import Where
 
-__all__ = ["DNS_PORTS", "DnsReader", "Ends", "Talk"]
+__all__ = ["DnsReader", "asks"]
 
-DNS_PORTS = frozenset({53, 5353, 5355})
-"""Ports whose datagrams are DNS messages: DNS (RFC 1035), mDNS (RFC 6762) and LLMNR (RFC 4795)."""
 
 _MOST_MEMO = 20_000
 _LONGEST_MEMO = 512
 _EXCERPT = 64
 
 _NO_QUESTION: list[tuple[str | None, str | None, str]] = [(None, None, "")]
-
-Ends = tuple[bytes, int, bytes, int]
-"""Raw source address, source port, raw destination address, destination port of one message."""
-
-
-class Talk:
-    """One direction between two endpoints, as the events of its messages name it.
-
-    Attributes:
-        ends: the raw endpoints.
-        source, address: canonical addresses.
-        transport: ``udp`` or ``tcp``.
-        asks: what goes this way is a question whatever its header claims: it goes *to* a DNS port, and its names left
-            that way. Only what comes from a DNS port to another, or from one multicast port to the same, can answer.
-    """
-
-    __slots__ = ("address", "asks", "ends", "port", "source", "source_port", "transport")
-
-    def __init__(self, ends: Ends, transport: str) -> None:
-        self.ends = ends
-        self.source = address_text(ends[0])
-        self.source_port = ends[1]
-        self.address = address_text(ends[2])
-        self.port = ends[3]
-        self.transport = transport
-        self.asks = (
-            self.port in DNS_PORTS and self.source_port != 53 and (self.port == 53 or self.source_port != self.port)
-        )
 
 
 class DnsReader:
@@ -80,12 +51,13 @@ class DnsReader:
         self._memo: dict[bytes, DnsMessage] = {}
 
     def parse(self, data: bytes, cut: bool) -> DnsMessage:
-        """Read a message, its id aside, once.
+        """Read a message; an answer that came before, its id aside, is not read again.
 
         Raises:
             DnsFormatError: see ``parse_message``.
         """
-        if cut or len(data) > _LONGEST_MEMO:
+        # questions are cheap to read, and so are not kept; a cut or short message may be anything
+        if cut or not 12 <= len(data) <= _LONGEST_MEMO or not data[2] & 0x80:
             return parse_message(data, cut=cut)
         body = data[2:]
         message = self._memo.get(body)
@@ -96,12 +68,15 @@ class DnsReader:
             self._memo[body] = message
         return message
 
-    def message(self, data: bytes, talk: Talk, number: int, t_ns: int, cut: bool = False, end: int = 0) -> bool:
+    def message(
+        self, data: bytes, key: bytes, transport: str, number: int, t_ns: int, cut: bool = False, end: int = 0
+    ) -> bool:
         """Make the events of one message to or from a DNS port; return whether it was one.
 
         Args:
             data: the message.
-            talk: its endpoints.
+            key: its endpoints.
+            transport: ``udp`` or ``tcp``.
             number: packet of its first byte.
             t_ns: time of that packet.
             cut: the capture holds only its beginning.
@@ -110,9 +85,9 @@ class DnsReader:
         try:
             message = self.parse(data, cut)
         except DnsFormatError as error:
-            self._broken(data, talk, number, t_ns, str(error), cut)
+            self._broken(data, key, transport, number, t_ns, str(error), cut)
             return False
-        self.events(message, data, talk, number, t_ns, end)
+        self.events(message, data, key, transport, number, t_ns, end)
         if message.damage and not cut:
             missing = len(message.questions) < (data[4] << 8) | data[5]
             if missing or message.response:
@@ -120,37 +95,41 @@ class DnsReader:
                 self._tell(data, number, t_ns, message.damage, touches)
         return True
 
-    def events(self, message: DnsMessage, data: bytes, talk: Talk, number: int, t_ns: int, end: int = 0) -> None:
+    def events(
+        self, message: DnsMessage, data: bytes, key: bytes, transport: str, number: int, t_ns: int, end: int = 0
+    ) -> None:
         """Make the events of a message that was read; arguments as in ``message``."""
-        answers = message.response and not talk.asks
+        answers = message.response and not asks(key)
         if not (self._answers if answers else self._queries):
             return
         where = Where(self._name, number, end if end > number else None, "packet")
         time = t_ns if t_ns != NO_TIME else None
+        source, source_port, address, port = ends_of(key)
         for name, spelled, kind in message.questions or _NO_QUESTION:
             if answers:
                 answer = DnsAnswer(where, time, name, kind, message.rcode, message.records, seen_in="packets")
                 answer.no_data = _no_data(message, kind)
-                answer.client = talk.address
-                answer.server = talk.source
-                answer.transport = talk.transport
+                answer.client = address
+                answer.server = source
+                answer.transport = transport
                 answer.id = (data[0] << 8) | data[1]
                 self._out(answer)
             else:
                 query = DnsQuery(where, time, name, kind, seen_in="packets")
                 query.spelled = spelled
-                query.client = talk.source
-                query.client_port = talk.source_port
-                query.server = talk.address
-                query.server_port = talk.port
-                query.transport = talk.transport
+                query.client = source
+                query.client_port = source_port
+                query.server = address
+                query.server_port = port
+                query.transport = transport
                 query.id = (data[0] << 8) | data[1]
                 self._out(query)
 
-    def _broken(self, data: bytes, talk: Talk, number: int, t_ns: int, reason: str, cut: bool) -> None:
+    def _broken(self, data: bytes, key: bytes, transport: str, number: int, t_ns: int, reason: str, cut: bool) -> None:
         """Account for bytes at a DNS port that are no message; going there, they are a question with unknown name."""
-        asks = talk.port in DNS_PORTS
-        if asks and self._queries:
+        source, source_port, address, port = ends_of(key)
+        asked = port in DNS_PORTS
+        if asked and self._queries:
             self._out(
                 DnsQuery(
                     Where(self._name, number, None, "packet"),
@@ -158,17 +137,15 @@ class DnsReader:
                     None,
                     "",
                     seen_in="packets",
-                    client=talk.source,
-                    client_port=talk.source_port,
-                    server=talk.address,
-                    server_port=talk.port,
-                    transport=talk.transport,
+                    client=source,
+                    client_port=source_port,
+                    server=address,
+                    server_port=port,
+                    transport=transport,
                 )
             )
         if not cut:
-            touches = [
-                kind for kind, hit in (("dns.query", asks), ("dns.answer", talk.source_port in DNS_PORTS)) if hit
-            ]
+            touches = [kind for kind, hit in (("dns.query", asked), ("dns.answer", source_port in DNS_PORTS)) if hit]
             self._tell(data, number, t_ns, reason, touches)
 
     def _tell(self, data: bytes, number: int, t_ns: int, reason: str, touches: list[str]) -> None:
@@ -186,6 +163,16 @@ class DnsReader:
                     touches,
                 )
             )
+
+
+def asks(key: bytes) -> bool:
+    """Return whether what goes this way is a question whatever its header claims.
+
+    It goes *to* a DNS port, and its names left that way. Only what comes from a DNS port to another, or from one
+    multicast port to the same, can answer.
+    """
+    source_port, port = ports_of(key)
+    return port in DNS_PORTS and source_port != 53 and (port == 53 or source_port != port)
 
 
 def _no_data(message: DnsMessage, kind: str) -> bool:

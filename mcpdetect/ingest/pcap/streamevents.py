@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mcpdetect.ingest.dnswire import address_text
-from mcpdetect.ingest.pcap.dns import DnsReader, Ends
+from mcpdetect.ingest.pcap.dns import DnsReader
+from mcpdetect.ingest.pcap.ends import ends_of
 from mcpdetect.ingest.pcap.files import NO_TIME
 from mcpdetect.ingest.pcap.http import Request
 from mcpdetect.ingest.pcap.ledger import Ledger
@@ -46,17 +46,17 @@ class StreamEvents:
         self.dns = dns
         self.held = 0
 
-    def hello(self, hello: Hello, ends: Ends, first: int, last: int, t_ns: int) -> None:
+    def hello(self, hello: Hello, key: bytes, first: int, last: int, t_ns: int) -> None:
         """Tell a hello that begins in packet ``first`` and ends in packet ``last``."""
         if self._hellos:
-            source, source_port, address, port = ends
+            source, source_port, address, port = ends_of(key)
             self._out(
                 TlsClientHello(
                     Where(self._name, first, None if last == first else last, "packet"),
                     t_ns if t_ns != NO_TIME else None,
-                    address_text(source),
+                    source,
                     source_port,
-                    address_text(address),
+                    address,
                     port,
                     hello.sni,
                     hello.alpn,
@@ -67,10 +67,10 @@ class StreamEvents:
                 )
             )
 
-    def request(self, request: Request, ends: Ends, first: int, last: int, t_ns: int) -> None:
+    def request(self, request: Request, key: bytes, first: int, last: int, t_ns: int) -> None:
         """Tell a request whose head begins in packet ``first`` and ends in packet ``last``."""
         if self._requests:
-            source, source_port, address, port = ends
+            source, source_port, address, port = ends_of(key)
             self._out(
                 HttpRequest(
                     Where(self._name, first, last if last > first else None, "packet"),
@@ -78,9 +78,9 @@ class StreamEvents:
                     request.method,
                     request.target,
                     request.host,
-                    address_text(source),
+                    source,
                     source_port,
-                    address_text(address),
+                    address,
                     port,
                     seen_in="packets",
                 )

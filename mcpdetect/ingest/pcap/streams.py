@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcpdetect.ingest.pcap.dns import DNS_PORTS, Ends, Talk
+from mcpdetect.ingest.pcap.ends import DNS_PORTS, ports_of
 from mcpdetect.ingest.pcap.files import NO_TIME
 from mcpdetect.ingest.pcap.http import Request, RequestReader, may_be_request
 from mcpdetect.ingest.pcap.streamevents import STREAM_KINDS, StreamEvents
@@ -32,9 +32,9 @@ class TcpWatcher:
         "_buffer",
         "_contested",
         "_dns",
-        "_ends",
         "_first",
         "_http",
+        "_key",
         "_last",
         "_mode",
         "_need",
@@ -44,16 +44,15 @@ class TcpWatcher:
         "_segments",
         "_shared",
         "_t_ns",
-        "_talk",
         "done",
         "hidden",
     )
 
-    def __init__(self, shared: StreamEvents, ends: Ends, following: int | None) -> None:
+    def __init__(self, shared: StreamEvents, key: bytes, following: int | None) -> None:
         self._shared = shared
-        self._ends = ends
+        self._key = key
         self._next = following
-        self._dns = ends[1] in DNS_PORTS or ends[3] in DNS_PORTS
+        self._dns = not DNS_PORTS.isdisjoint(ports_of(key))
         self._mode = ""
         self._buffer = bytearray()
         self._pending: dict[int, tuple[bytes, int, int]] = {}
@@ -61,7 +60,6 @@ class TcpWatcher:
         self._segments = 0
         self._need = 0
         self._http: RequestReader | None = None
-        self._talk: Talk | None = None
         self._contested = False
         self._first = 0
         self._last = 0
@@ -278,7 +276,7 @@ class TcpWatcher:
         if self._contested:
             hello.sni = None
         self.done = True
-        self._shared.hello(hello, self._ends, self._first, self._last, self._t_ns)
+        self._shared.hello(hello, self._key, self._first, self._last, self._t_ns)
 
     def _requests(self, data: bytes, number: int, t_ns: int) -> None:
         reader = self._http
@@ -297,7 +295,7 @@ class TcpWatcher:
             self.done = True
 
     def _request(self, request: Request) -> None:
-        self._shared.request(request, self._ends, self._first, self._last, self._t_ns)
+        self._shared.request(request, self._key, self._first, self._last, self._t_ns)
 
     def _messages(self, *, cut: bool) -> None:
         """Read DNS messages, each behind its length (RFC 1035 §4.2.2)."""
@@ -309,11 +307,10 @@ class TcpWatcher:
             message = bytes(buffer[2 : 2 + length])
             self._shared.held -= min(len(buffer), 2 + length)
             del buffer[: 2 + length]
-            if self._talk is None:
-                self._talk = Talk(self._ends, "tcp")
             understood = self._shared.dns.message(
                 message,
-                self._talk,
+                self._key,
+                "tcp",
                 self._first,
                 self._t_ns,
                 cut=cut and len(message) < length,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from mcpdetect.ingest.pcap.account import Account
-from mcpdetect.ingest.pcap.datagrams import Datagrams, DnsWatcher, UdpWatcher
-from mcpdetect.ingest.pcap.dns import DNS_PORTS, DnsReader
+from mcpdetect.ingest.pcap.datagrams import DNS_WATCHER, Datagrams, UdpWatcher
+from mcpdetect.ingest.pcap.dns import DnsReader, asks
+from mcpdetect.ingest.pcap.ends import DNS_PORTS, ports_of
 from mcpdetect.ingest.pcap.flows import FlowTable, Half
 from mcpdetect.ingest.pcap.ledger import NAMES
 from mcpdetect.ingest.pcap.streamevents import StreamEvents
@@ -18,15 +19,16 @@ class Transport:
 
     Attributes:
         flows: the flow table, whose dictionaries the fast lane looks into.
+        dns: reads messages to and from DNS ports.
     """
 
     def __init__(self, name: str, account: Account, wanted: frozenset[str]) -> None:
         self._account = account
         out, ledger = account.out, account.ledger
         self.flows = FlowTable(name, out if "net.flow" in wanted else None)
-        self._dns = DnsReader(name, out, wanted, ledger, account.count)
-        self._streams = StreamEvents(name, out, wanted, ledger, self._dns)
-        self._datagrams = Datagrams(name, out, wanted, ledger, self._dns)
+        self.dns = DnsReader(name, out, wanted, ledger, account.count)
+        self._streams = StreamEvents(name, out, wanted, ledger, self.dns)
+        self._datagrams = Datagrams(name, out, wanted, ledger, self.dns)
 
     def close(self) -> None:
         """The capture is over: give out every flow."""
@@ -98,12 +100,11 @@ class Transport:
         if half is not None and begins and self._is_new(half, sequence):
             flows.finish(half.flow)
             half = None
-        opened = half is None
         if half is None:
             half = flows.open(key, self._account.number, self._account.t_ns, tcp=True, answers=flags & 0x12 == 0x12)
         if flags & 0x02 and half.isn is None:
             half.isn = sequence
-        if opened or (begins and half.packets == 0):
+        if not half.packets:
             self._watch_tcp(half, key)
         return half
 
@@ -117,12 +118,8 @@ class Transport:
 
     def _watch_tcp(self, half: Half, key: bytes) -> None:
         """Have a half flow's payload looked at: the client's, both of DNS, and both where the client is not known."""
-        port, other = (key[-4] << 8) | key[-3], (key[-2] << 8) | key[-1]
-        if half is half.flow.out or port in DNS_PORTS or other in DNS_PORTS or not half.flow.out.syn:
-            width = (len(key) - 4) // 2
-            ends = (key[:width], port, key[width : 2 * width], other)
-            following = None if half.isn is None else (half.isn + 1) & 0xFFFFFFFF
-            half.watcher = TcpWatcher(self._streams, ends, following)
+        if half is half.flow.out or not half.flow.out.syn or not DNS_PORTS.isdisjoint(ports_of(key)):
+            half.watcher = TcpWatcher(self._streams, key, None if half.isn is None else (half.isn + 1) & 0xFFFFFFFF)
 
     def udp(self, key: bytes, data: bytes, at: int, end: int) -> None:
         """Take a datagram whose 8-byte header is there; arguments as in ``tcp``."""
@@ -130,7 +127,10 @@ class Transport:
         half = self.flows.udp.get(key)
         if half is None:
             half = self.flows.open(key, account.number, account.t_ns, tcp=False)
-            self._watch_udp(half, key)
+            if not DNS_PORTS.isdisjoint(ports_of(key)):
+                half.flow.out.watcher = half.flow.back.watcher = DNS_WATCHER
+        if not half.packets and half.watcher is None:
+            half.watcher = self._datagrams.watch(half, key)
         half.packets += 1
         if account.t_ns > half.last:
             half.last = account.t_ns
@@ -140,20 +140,16 @@ class Transport:
             half.bytes += size
             half.data += 1
             watcher = half.watcher
-            if isinstance(watcher, (DnsWatcher, UdpWatcher)):
+            if watcher is not None:
                 length = (data[at + 4] << 8) | data[at + 5]
                 stop = min(end, at + length) if length >= 8 else end
-                touched = watcher.feed(data[at + 8 : stop], account.number, account.t_ns, cut=len(data) < stop)
+                payload = data[at + 8 : stop]
+                if watcher is DNS_WATCHER:
+                    self.dns.message(payload, key, "udp", account.number, account.t_ns, len(payload) < stop - at - 8)
+                    if len(data) < stop:
+                        touched = ("dns.query",) if asks(key) else ("dns.answer",)
+                elif isinstance(watcher, UdpWatcher):
+                    touched = watcher.feed(payload, account.number, account.t_ns, cut=len(data) < stop)
         if account.cut:
             half.cut += 1
             account.snaplen(touched)
-
-    def _watch_udp(self, half: Half, key: bytes) -> None:
-        """Have a half flow's payload looked at: all of it where a DNS port is involved, else the first."""
-        port, other = (key[-4] << 8) | key[-3], (key[-2] << 8) | key[-1]
-        width = (len(key) - 4) // 2
-        ends = (key[:width], port, key[width : 2 * width], other)
-        if port in DNS_PORTS or other in DNS_PORTS:
-            half.watcher = DnsWatcher(self._dns, ends)
-        elif half.watcher is None:
-            half.watcher = self._datagrams.watch(half, ends)

@@ -1,0 +1,39 @@
+"""The two ends of a conversation, as the bytes that carry them: addresses and ports of one direction."""
+
+from __future__ import annotations
+
+from mcpdetect.ingest.dnswire import address_text
+
+__all__ = ["DNS_PORTS", "ends_of", "ports_of", "reverse"]
+
+DNS_PORTS = frozenset({53, 5353, 5355})
+"""Ports whose datagrams are DNS messages: DNS (RFC 1035), mDNS (RFC 6762) and LLMNR (RFC 4795)."""
+
+
+def reverse(key: bytes) -> bytes:
+    """Return the key of the other direction: 4+4+2+2 bytes for IPv4, 16+16+2+2 for IPv6."""
+    if len(key) == 12:
+        return key[4:8] + key[:4] + key[10:] + key[8:10]
+    return key[16:32] + key[:16] + key[34:] + key[32:34]
+
+
+def ports_of(key: bytes) -> tuple[int, int]:
+    """Return the source and the destination port."""
+    return (key[-4] << 8) | key[-3], (key[-2] << 8) | key[-1]
+
+
+def ends_of(key: bytes) -> tuple[str, int, str, int]:
+    """Return source, its port, destination, its port; addresses in their canonical spelling."""
+    if len(key) == 12:
+        return (
+            address_text(key[:4]),
+            (key[8] << 8) | key[9],
+            address_text(key[4:8]),
+            (key[10] << 8) | key[11],
+        )
+    return (
+        address_text(key[:16]),
+        (key[32] << 8) | key[33],
+        address_text(key[16:32]),
+        (key[34] << 8) | key[35],
+    )
