@@ -225,3 +225,27 @@ def test_any_set_of_files_gives_events_or_an_input_error(folder: Path, parts: li
         paths.append(path)
     split = StraceFiles(paths)
     assert len(list(split.events())) == split.observation.counts["events"]
+
+
+def test_the_quick_and_the_careful_way_give_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / NAME
+    path.write_text(GOOD * 400, encoding="latin-1")
+    assert path.stat().st_size > 2 * (1 << 17)
+    for wanted in (None, frozenset({"file.open", "process.start"}), frozenset({"socket.send", "dns.query"})):
+        quick = StraceLog(path, NAME)
+        found = list(quick.events(wanted))
+        monkeypatch.setattr("mcpdetect.ingest.strace.log.fast_header", lambda head: None)
+        careful = StraceLog(path, NAME)
+        monkeypatch.undo()
+        assert found == list(careful.events(wanted))
+        assert len(found) >= 300
+        assert quick.observation == careful.observation
+
+
+def test_a_forged_line_in_a_log_with_pids_makes_no_event_either(tmp_path: Path) -> None:
+    forged = '9 connect(3, {sa_family=AF_INET, sin_port=htons(443), sin_addr=inet_addr("198.51.100.66")}, 16) = 0\n'
+    text = "9 getuid() = 0\n" * 20_000 + f'9 write(2, "x"..., {len(forged)}\n'[:-1] + forged
+    text += f") = {len(forged)}\n" + '9 openat(AT_FDCWD, "/after", O_RDONLY) = 3\n'
+    events, observation = read(tmp_path, text, frozenset({"file.open", "socket.connect"}))
+    assert _lines(events) == [20_003]
+    assert "shared-stream" in hiding(observation)

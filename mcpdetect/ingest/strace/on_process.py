@@ -182,7 +182,11 @@ def _strings(text: str) -> tuple[list[str] | None, bool]:
         return None, False
     found: list[str] = []
     cut = False
+    plain = "\\" not in text and text.isascii()
     for part in items(text):
+        if plain and len(part) > 1 and part[0] == '"' == part[-1]:
+            found.append(part[1:-1])
+            continue
         pair = text_in(part)
         if pair is None:
             cut = True  # "..." for more arguments, or a pointer that could not be read
