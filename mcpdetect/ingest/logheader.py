@@ -23,8 +23,8 @@ _STRUCTURED = re.compile(
 )
 # "kernel: "   "dnsmasq[1643]: "   "unbound: "
 _TAG = re.compile(rb"([^\s\[\]:]{1,128}+)(?:\[([^\s\[\]]{1,40}+)\])?+:(?: |$)")
-# "h kernel: "
-_HOST_TAG = re.compile(rb"[^\s\[\]]{1,255}+ " + _TAG.pattern)
+# "h kernel: "   "h kern.warn kernel: " (busybox)   "2026 kern.warn kernel: " (logread, behind "Mon Nov 30 14:20:10")
+_HOST_TAG = re.compile(rb"[^\s\[\]]{1,255}+ (?:([a-z0-9]{2,8})\.[a-z]{3,7} )?" + _TAG.pattern)
 # journalctl -o short-monotonic: "[  880.640080] h kernel: "
 _HOST_KERNEL = re.compile(rb"[^\s\[\]:]{1,255}+ kernel: ")
 # "[17748.074339][    C0] "   the caller, CONFIG_PRINTK_CALLER
@@ -80,8 +80,11 @@ def header_of(line: bytes) -> Header:
             header.start = _skip(line, match.end())
         if match := _HOST_KERNEL.match(line, header.start):
             header.tag, header.start = b"kernel", match.end()
-    elif match := _TAG.match(line, header.start) or _HOST_TAG.match(line, header.start):
+    elif match := _TAG.match(line, header.start):
         header.tag, header.pid, header.start = match[1], match[2], match.end()
+    elif match := _HOST_TAG.match(line, header.start):
+        header.tag, header.pid, header.start = match[2], match[3], match.end()
+        header.user = user or match[1] not in (None, b"kern")
     if header.tag == b"kernel" and (inner := stamp_at(line, header.start)) is not None and inner.sort == "boot":
         match = _CALLER.match(line, inner.end)
         header.inner, header.start = inner, _skip(line, match.end() if match else inner.end)

@@ -80,6 +80,7 @@ class LineSource:
     Attributes:
         head: the first bytes, at most 256 KiB.
         whole: ``head`` is the whole file.
+        pipe: it can be read only once.
 
     Raises:
         InputError: it cannot be opened or is empty.
@@ -92,8 +93,8 @@ class LineSource:
         self.head = self._stream.read_exactly(_HEAD)
         self.whole = len(self.head) < _HEAD
         self.damaged = self._stream.damaged
-        self._pipe = not path.is_file()
-        if not self._pipe:
+        self.pipe = not path.is_file()
+        if not self.pipe:
             self._stream.close()
             self._stream = None
         if not self.head and not self.damaged:
@@ -140,7 +141,7 @@ class LineSource:
         return _lines(self._blocks())
 
     def _blocks(self) -> Iterator[bytes]:
-        if self._pipe and self._stream is None:
+        if self.pipe and self._stream is None:
             raise InputError("was read already", file=self.name, cause="it is a pipe", hint="give a file")
         stream, block = (self._stream, self.head) if self._stream else (open_evidence(self._path, self.name), b"")
         self._stream = None

@@ -215,6 +215,21 @@ def test_one_packet_line_and_a_manifest_make_a_declared_watch(tmp_path: Path) ->
     assert (seen.tool, seen.scope, seen.begin_ns, seen.end_ns, seen.clock) == ("dmesg", "gateway", 5, 10, "relative")
 
 
+def test_lines_of_another_time_are_no_life_sign_of_the_declared_window(tmp_path: Path) -> None:
+    line = "2026-11-30T{}+00:00 h kernel: X IN=v1 OUT= SRC=10.77.0.2 DST=203.0.113.7 LEN=60 PROTO=TCP SPT=1 DPT=2"
+    begin = seconds(1796048400)  # 14:20:00
+    declared = Declared(begin_ns=begin, end_ns=begin + 60 * 10**9)
+    others = [line.format("09:00:00"), line.format("14:19:57"), line.format("14:21:03")]
+    events, seen = read(FirewallLog, tmp_path, others, declared)
+    assert (len(events), seen.proof, seen.watches) == (3, "absent", {})
+    assert notes(seen) == [("silent-log", 1)]
+    assert seen.losses[0].detail.startswith(
+        "no firewall line of the declared window is in this log, which proves nothing"
+    )
+    _, seen = read(FirewallLog, tmp_path, [*others, line.format("14:20:59")], declared)
+    assert (seen.proof, seen.watches, seen.losses) == ("declared", {"firewall.drop": "declared"}, [])
+
+
 @pytest.mark.parametrize("content", [b"", b"\xef\xbb\xbf"])
 def test_an_empty_file_is_an_error_with_its_meaning(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "kern.log"

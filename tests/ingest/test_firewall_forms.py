@@ -61,6 +61,8 @@ def wanted(line: int, t_ns: int | None, prefix: str = "MCPD-OUT", packets: int =
         ("Nov 30 14:20:10 h kernel: [ 2240.548221] ", seconds(2240.548221), "relative"),
         ("2026-11-30T14:20:10 h kernel: ", None, "none"),
         ("Nov 30 14:20:10 h ulogd[7]: ", None, "none"),
+        ("Nov 30 14:20:10 h kern.warn kernel: ", None, "none"),
+        ("Mon Nov 30 14:20:10 2026 kern.warn kernel: [ 2240.548221] ", seconds(2240.548221), "relative"),
     ],
 )
 def test_every_header_is_read_off(header: str, t_ns: int | None, clock: str, tmp_path: Path) -> None:
@@ -116,6 +118,7 @@ def test_a_prefix_may_hold_anything(prefix: str, shown: str | None, tmp_path: Pa
         "Nov 30 14:20:10 h server[9]: ",
         "Nov 30 14:20:10 h kernel[9]x: ",
         "Nov 30 14:20:10 h kernel[9]: ",
+        "Nov 30 14:20:10 h user.notice kernel: ",
         "Nov 30 14:20:10 ",
         "<30>Nov 30 14:20:10 h kernel: ",
         "<12>[ 2240.548221] ",

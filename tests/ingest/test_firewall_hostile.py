@@ -143,6 +143,15 @@ def test_a_pipe_is_read_like_a_file_once(text: str, tmp_path: Path) -> None:
             list(adapter.events())
 
 
+def test_a_system_log_may_begin_with_anything(tmp_path: Path) -> None:
+    noise = "Nov 30 10:00:00 h cron[1]: nothing of interest\n" * 8000
+    events, seen = read(FirewallLog, tmp_path, noise + WHOLE.replace("[  88", "Nov 30 11:00:00 h kernel: [  88"))
+    assert [event.where.at for event in events] == [8001, 8003, 8005]
+    assert (seen.clock, seen.counts["other"]) == ("relative", 8002)
+    with pytest.raises(InputError, match="is no firewall log"):
+        read(FirewallLog, tmp_path, noise)
+
+
 def test_a_byte_order_mark_and_other_line_ends_do_not_matter(tmp_path: Path) -> None:
     plain, _ = read(FirewallLog, tmp_path, WHOLE)
     windows, seen = read(FirewallLog, tmp_path, b"\xef\xbb\xbf" + WHOLE.replace("\n", "\r\n").encode())

@@ -20,7 +20,7 @@ from mcpdetect.model.place import Where
 from mcpdetect.model.text import text_of
 from mcpdetect.model.vocabulary import Channel
 
-__all__ = ["DAEMONS", "PACKET_LOGGERS", "SILENT", "KernelLog", "PacketLines"]
+__all__ = ["DAEMONS", "PACKET_LOGGERS", "KernelLog", "PacketLines"]
 
 PACKET_LOGGERS = frozenset({b"kernel", b"ulogd"})
 """Programs whose packet lines are believed. Any program may write to syslog, but not under these names without
@@ -29,10 +29,12 @@ privileges in most set-ups; a journal says for certain."""
 DAEMONS = frozenset({b"rsyslogd", b"systemd-journald", b"journal", b"syslogd", b"syslog-ng"})
 """Programs whose word about lost lines is believed."""
 
-SILENT = (
-    "no firewall line is in this log, which proves nothing: a LOG rule in a network namespace of its own stays silent "
-    "unless net.netfilter.nf_log_all_netns is 1, while its counter counts"
+_SILENT = (
+    "no firewall line{} is in this log, which proves nothing: a LOG rule in a network namespace of its own stays "
+    "silent unless net.netfilter.nf_log_all_netns is 1, while its counter counts"
 )
+
+_SLACK = 2 * 10**9
 
 # message repeated 3 times: [ MCPD-OUT IN= OUT=v0 ... ]
 _REPEATED = re.compile(rb"message repeated (\d{1,9}) times: \[ ?")
@@ -63,7 +65,7 @@ class PacketLines(TextLog):
             except NotAPacket as error:
                 yield self._unparsed(where, line, f"a packet line is damaged: {error}")
             else:
-                self._counts["packets"] += packets
+                self._seen(t_ns, packets)
                 yield event
         elif place is not None:
             yield self._unparsed(where, line, "a packet line of a program that is neither the kernel nor ulogd")
@@ -75,12 +77,31 @@ class PacketLines(TextLog):
         else:
             self._counts["other"] += 1
 
+    def _begin(self) -> None:
+        super()._begin()
+        self._alive = False
+
+    def _seen(self, t_ns: int | None, packets: int) -> None:
+        """Count packets; those of the declared window show that the log was alive in it."""
+        self._counts["packets"] += packets
+        declared = self._declared
+        if declared is None or self._clock.clock != "epoch":
+            self._alive = True
+            return
+        if t_ns is None:
+            return
+        begin, end = declared.begin_ns, declared.end_ns
+        early = begin is not None and t_ns < begin - _SLACK
+        late = end is not None and t_ns > end + _SLACK
+        self._alive = self._alive or not (early or late)
+
     def _watched(self) -> bool:
-        return self._counts["packets"] > 0
+        return self._alive
 
     def _finish(self) -> None:
         if not self._watched():
-            self._book.add("silent-log", SILENT, None, note=True)
+            where = " of the declared window" if self._counts["packets"] else ""
+            self._book.add("silent-log", _SILENT.format(where), None, note=True)
 
 
 class KernelLog(PacketLines):
@@ -94,18 +115,11 @@ class KernelLog(PacketLines):
     format: ClassVar[str] = "kernel-log"
 
     def _look(self) -> Stamp | None:
-        known = False
-        first: Header | None = None
-        for line in self._source.first_lines():
-            header = header_of(line)
-            message = line[header.start :]
-            is_packet = fields_at(message) is not None
-            if is_packet or _is_kernel(header, line) or lost_lines(message):
-                known = True
-                first = first if first is not None and first.stamp else header
-                if first.stamp is not None:
-                    break
-        if not known and self._source.whole:
+        first = self._first_known(iter(self._source.first_lines()))
+        if first is None and not self._source.whole and not self._source.pipe:
+            # A system log may begin with anything; in a pipe nobody can look ahead.
+            first = self._first_known(line.data for line in self._source.lines())
+        if first is None and (self._source.whole or not self._source.pipe):
             head = self._source.head.lstrip().split(b"\n", 1)[0]
             raise UnknownFormat(
                 "is no firewall log: it has neither a packet line (IN= OUT= SRC= DST=) nor another kernel message",
@@ -120,9 +134,22 @@ class KernelLog(PacketLines):
         outer = LogClock(self._declared or Declared(), first.stamp)
         return first.stamp if outer.clock != "none" else first.inner
 
+    @staticmethod
+    def _first_known(lines: Iterator[bytes]) -> Header | None:
+        """Return the header of the first line of a kernel that has a time, else of the first one, None without any."""
+        first: Header | None = None
+        for line in lines:
+            header = header_of(line)
+            message = line[header.start :]
+            if fields_at(message) is not None or _is_kernel(header, line) or lost_lines(message):
+                first = first or header
+                if header.stamp is not None:
+                    return header
+        return first
+
     def _begin(self) -> None:
-        self._previous: FirewallDrop | None = None
         super()._begin()
+        self._previous: FirewallDrop | None = None
 
     def _line(self, where: Where, line: bytes) -> Iterator[Event]:
         header = header_of(line)
@@ -156,7 +183,7 @@ class KernelLog(PacketLines):
                 pass
             else:
                 if event.address is not None:
-                    self._counts["packets"] += 1
+                    self._seen(event.t_ns, 1)
                     yield event
                     return
         yield from super()._cut_line(where, line)
@@ -166,8 +193,9 @@ class KernelLog(PacketLines):
         if self._previous is None:
             self._counts["other"] += 1
             return
-        self._counts["packets"] += times
-        yield replace(self._previous, where=where, t_ns=self._time(header), packets=times)
+        t_ns = self._time(header)
+        self._seen(t_ns, times)
+        yield replace(self._previous, where=where, t_ns=t_ns, packets=times)
 
     def _time(self, header: Header) -> int | None:
         first = self._first
