@@ -44,6 +44,8 @@ class _Reading:
 class NftCounters:
     """The counters of an nftables ruleset, as events: ``packets`` is how many, addresses are not known.
 
+    ``prefix`` is the rule's log prefix, else its place: ``inet mcpdetect deny hook output``.
+
     Only rules that drop, reject or log count, and only a counter that no further condition follows: ``counter tcp
     dport 25 drop`` counts more than it drops. The last rule of a chain whose policy is drop, when it has no condition,
     counts what the policy drops. A rule or policy that drops without a counter is a loss: its packets cannot be known.
