@@ -10,15 +10,12 @@ from log_tools import NAME, hiding, losses, notes, read, seconds
 
 from mcpdetect.errors import InputError, UnknownFormat
 from mcpdetect.ingest.adapter import Declared
-from mcpdetect.ingest.dnslog import (
-    BindLog,
-    CoreDnsLog,
-    DnsmasqLog,
-    ResolvedLog,
-    UnboundLog,
-    ZeekLog,
-    open_dns_log,
-)
+from mcpdetect.ingest.dnslog import DnsmasqLog, open_dns_log
+from mcpdetect.ingest.dnslog.bind import BindLog
+from mcpdetect.ingest.dnslog.coredns import CoreDnsLog
+from mcpdetect.ingest.dnslog.resolved import ResolvedLog
+from mcpdetect.ingest.dnslog.unbound import UnboundLog
+from mcpdetect.ingest.dnslog.zeek import ZeekLog
 from mcpdetect.model.event import Unparsed
 from mcpdetect.model.net import DnsAnswer, DnsQuery
 from mcpdetect.model.place import Where
