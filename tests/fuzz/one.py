@@ -1,4 +1,4 @@
-"""One target in a process of its own: ``python one.py NAME ENGINE SECONDS SEED FOLDER`` (run.py calls it).
+"""One target in a process of its own: ``python one.py NAME ENGINE SECONDS SEED FOLDER`` (fuzz.py calls it).
 
 ``FOLDER/seeds`` holds the inputs to begin with; an input that breaks the contract is kept in ``FOLDER/found``.
 """
@@ -18,7 +18,7 @@ from typing import Any
 
 from targets import TARGETS, Target
 
-__all__ = ["main"]
+__all__ = ["guided", "main", "mutated", "unguided"]
 
 _ONE_INPUT = 20
 _MEMORY_MB = 2048
@@ -28,7 +28,7 @@ class _TooSlow(BaseException):
     """One input took longer than ``_ONE_INPUT`` seconds."""
 
 
-def _guided(target: Target, seconds: int, seed: int, folder: Path) -> None:
+def guided(target: Target, seconds: int, seed: int, folder: Path) -> None:
     """Fuzz with atheris: coverage of mcpdetect's own code guides it."""
     atheris: Any = importlib.import_module("atheris")
     with atheris.instrument_imports(include=["mcpdetect"]):
@@ -47,7 +47,7 @@ def _guided(target: Target, seconds: int, seed: int, folder: Path) -> None:
     atheris.Fuzz()
 
 
-def _mutated(chance: random.Random, seeds: list[bytes], longest: int) -> bytes:
+def mutated(chance: random.Random, seeds: list[bytes], longest: int) -> bytes:
     """Return a seed changed in a few places: bits, bytes, runs taken out, repeated, or taken from another seed."""
     data = bytearray(chance.choice(seeds))
     for _ in range(chance.choice([1, 1, 2, 4, 16])):
@@ -73,7 +73,7 @@ def _mutated(chance: random.Random, seeds: list[bytes], longest: int) -> bytes:
     return bytes(data[:longest])
 
 
-def _unguided(target: Target, seconds: int, seed: int, folder: Path) -> None:
+def unguided(target: Target, seconds: int, seed: int, folder: Path) -> None:
     """Fuzz by changing seeds at random: finds less than atheris, and needs nothing."""
     attempt = target.load()
     chance = random.Random(seed)  # noqa: S311
@@ -85,7 +85,7 @@ def _unguided(target: Target, seconds: int, seed: int, folder: Path) -> None:
     signal.signal(signal.SIGALRM, alarm)
     end, count = time.monotonic() + seconds, 0
     while time.monotonic() < end:
-        data = _mutated(chance, seeds, target.longest)
+        data = mutated(chance, seeds, target.longest)
         count += 1
         signal.alarm(_ONE_INPUT)
         kept = False
@@ -112,7 +112,7 @@ def main() -> None:
                 traceback.print_exc()
                 sys.exit(1)
         return
-    work = _guided if engine == "atheris" else _unguided
+    work = guided if engine == "atheris" else unguided
     work(target, int(seconds), int(seed), Path(folder))
 
 

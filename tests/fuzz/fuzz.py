@@ -1,7 +1,7 @@
 """Fuzz the parsers: any bytes must give events, each with a place, or the parser's own error.
 
-    python tests/fuzz/run.py [--seconds 60] [--engine atheris|mutate] [--seed N] [--keep FOLDER] [TARGET...]
-    python tests/fuzz/run.py --try FILE TARGET
+    python tests/fuzz/fuzz.py [--seconds 60] [--engine atheris|mutate] [--seed N] [--keep FOLDER] [TARGET...]
+    python tests/fuzz/fuzz.py --try FILE TARGET
 
 With atheris (``pip install atheris``), coverage guides the search; without it, seeds are changed at random, and a line
 says so. Seeds are cut from ``corpus/`` on the fly. An input that breaks the contract is kept in FOLDER and named, the
