@@ -1,17 +1,20 @@
-"""``python -m controls list | record | label``: what can be recorded, recording it, and drafting its labels."""
+"""``python -m controls list | record | verify | label``: what can be recorded, recording it, and its labels."""
 
 from __future__ import annotations
 
 import argparse
 import fnmatch
 import sys
+import tempfile
 from pathlib import Path
 
 from controls.catalog import Control, Variant, controls
 from controls.labelling import draft
 from controls.recorder.errors import RecorderError
 from controls.recorder.record import record
+from controls.verifying import differences
 from mcpdetect.errors import McpDetectError
+from mcpdetect.labels.loader import load_label
 
 __all__ = ["main"]
 
@@ -29,6 +32,28 @@ def _chosen(patterns: list[str]) -> list[tuple[Control, Variant]]:
     ]
 
 
+def _verify(chosen: list[tuple[Control, Variant]], labels: Path, *, probe: bool) -> int:
+    """Record labelled cases into a folder that goes away, and compare; return the exit status."""
+    wrong = right = 0
+    for control, variant in chosen:
+        case = f"{control.id}/{variant.name}"
+        path = labels / "cases" / f"{case}.yaml"
+        if not path.exists():
+            print(f"no label  {case}", flush=True)
+            continue
+        with tempfile.TemporaryDirectory(prefix="mcpdetect-verify-") as folder:
+            try:
+                found = differences(record(control, variant, Path(folder), probe=probe), load_label(path))
+            except (RecorderError, McpDetectError) as error:
+                found = [str(error)]
+        wrong, right = wrong + bool(found), right + (not found)
+        print(
+            f"{'differs' if found else 'same':8}  {case}" + "".join(f"\n          {one}" for one in found), flush=True
+        )
+    print(f"{right} the same, {wrong} different")
+    return 1 if wrong or not right else 0
+
+
 def main(argv: list[str] | None = None) -> int:
     """Run the command line; return its exit status (0 done, 1 a recording failed, 2 usage)."""
     parser = argparse.ArgumentParser(prog="python -m controls", description=__doc__)
@@ -36,10 +61,14 @@ def main(argv: list[str] | None = None) -> int:
     listing = commands.add_parser("list", help="list the cases that can be recorded")
     recording = commands.add_parser("record", help="record cases (needs root)")
     labelling = commands.add_parser("label", help="draft labels of recorded cases that have none")
-    for one in (listing, recording, labelling):
+    verifying = commands.add_parser("verify", help="record cases again and compare the verdicts with their labels")
+    for one in (listing, recording, labelling, verifying):
         one.add_argument("case", nargs="*", help="case ids or shell patterns, such as egress/direct-ip; default: all")
     recording.add_argument("--out", type=Path, default=Path("corpus"), help="where bundles go (default: corpus)")
     recording.add_argument("--seed", type=int, default=0, help="what canaries are derived from (default: 0)")
+    for one in (recording, verifying):
+        one.add_argument("--probes", action="store_true", help="run probes around each target")
+    verifying.add_argument("--labels", type=Path, default=Path("labels"), help="where labels are (default: labels)")
     labelling.add_argument("--corpus", type=Path, default=Path("corpus"), help="where bundles are (default: corpus)")
     labelling.add_argument("--labels", type=Path, default=Path("labels"), help="where labels go (default: labels)")
     labelling.add_argument("--by", required=True, help="role of the person who compares them with the evidence")
@@ -49,6 +78,8 @@ def main(argv: list[str] | None = None) -> int:
         if not chosen:
             print(f"no case matches {' '.join(options.case)}", file=sys.stderr)
             return 2
+        if options.command == "verify":
+            return _verify(chosen, options.labels, probe=options.probes)
         for control, variant in chosen:
             case = f"{control.id}/{variant.name}"
             if options.command == "list":
@@ -56,7 +87,7 @@ def main(argv: list[str] | None = None) -> int:
             elif options.command == "label":
                 print(f"{case}: {draft(control, variant, options.corpus, options.labels, options.by)}", flush=True)
             else:
-                folder = record(control, variant, options.out, seed=options.seed)
+                folder = record(control, variant, options.out, seed=options.seed, probe=options.probes)
                 size = sum(path.stat().st_size for path in folder.iterdir())
                 print(f"recorded {case} ({size} bytes)", flush=True)
     except (RecorderError, McpDetectError) as error:

@@ -75,6 +75,7 @@ class Background:
         stdout: int | IO[bytes] = subprocess.DEVNULL,
         stderr: int | IO[bytes] = subprocess.DEVNULL,
         env: dict[str, str] | None = None,
+        keep: Sequence[int] = (),
     ) -> None:
         """Start it.
 
@@ -87,6 +88,7 @@ class Background:
             stdout: as for Popen.
             stderr: as for Popen.
             env: its environment; the recorder's fixed one when None.
+            keep: descriptors it inherits, under the same numbers.
         """
         self.what = what
         enter = ["nsenter", f"--net=/proc/{netns}/ns/net", "--"] if netns is not None else []
@@ -100,6 +102,7 @@ class Background:
                 env=env if env is not None else environment(),
                 preexec_fn=_die_with_parent,
                 start_new_session=True,
+                pass_fds=tuple(keep),
             )
         except OSError as error:
             raise RecorderError(f"{what}: {error}") from error

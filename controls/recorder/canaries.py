@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["HOME", "PROJECT", "Planted", "environment_canaries", "plant", "tag_of"]
+__all__ = ["HOME", "PROJECT", "Planted", "environment_canaries", "plant", "planted", "tag_of"]
 
 HOME = "/home/dev"
 PROJECT = f"{HOME}/project"
@@ -42,15 +42,21 @@ def tag_of(seed: int, case: str) -> str:
 
 def plant(home: Path, tag: str) -> list[Planted]:
     """Write the planted files below ``home``, readable by their owner alone, and return what was planted."""
-    planted = []
+    done = []
     for name, (kind, text) in _FILES.items():
         value = f"CANARY-{kind}-{tag}"
         path = home / name
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         path.write_text(text.format(value=value))
         path.chmod(0o600)
-        planted.append(Planted(kind, value, path=f"{HOME}/{name}"))
-    return planted
+        done.append(Planted(kind, value, path=f"{HOME}/{name}"))
+    return done
+
+
+def planted(tag: str) -> list[Planted]:
+    """Return what a run with this tag has planted, files and variables."""
+    files = [Planted(kind, f"CANARY-{kind}-{tag}", path=f"{HOME}/{name}") for name, (kind, _) in _FILES.items()]
+    return files + environment_canaries(tag)
 
 
 def environment_canaries(tag: str) -> list[Planted]:

@@ -18,12 +18,16 @@ from controls.recorder.background import Background, await_line, wait_until
 from controls.recorder.denial import DENIALS, counters, deny
 from controls.recorder.errors import RecorderError
 from controls.recorder.internet import DNS_MODES, DNS_PORT, FOREIGN_DNS_PORT, SINK_PORT
+from controls.recorder.probes import Probes, from_outside
 from controls.recorder.tools import environment, run
+from mcpdetect.model.probe_acts import Phase
+from mcpdetect.model.vocabulary import Channel
 
-__all__ = ["CLOSED_PORT", "GATEWAY4", "GATEWAY6", "SERVER4", "SERVER6", "Cell"]
+__all__ = ["BROADCAST4", "CLOSED_PORT", "GATEWAY4", "GATEWAY6", "SERVER4", "SERVER6", "Cell"]
 
 SERVER4, GATEWAY4 = "10.200.0.2", "10.200.0.1"
 SERVER6, GATEWAY6 = "fd00:200::2", "fd00:200::1"
+BROADCAST4 = "10.200.0.255"
 CLOSED_PORT = 9
 """The one port on which nothing answers: a connect there is refused by a reset."""
 
@@ -63,10 +67,18 @@ class Cell:
         ipv6: whether the server has IPv6 addresses and routes.
         dns: how names are answered (``DNS_MODES``).
         capture: whether tcpdump runs.
+        probes: the run's probes, None for none.
     """
 
     def __init__(
-        self, folder: Path, *, denial: str | None = None, ipv6: bool = True, dns: str = "answer", capture: bool = True
+        self,
+        folder: Path,
+        *,
+        denial: str | None = None,
+        ipv6: bool = True,
+        dns: str = "answer",
+        capture: bool = True,
+        probes: Probes | None = None,
     ) -> None:
         if denial is not None and denial not in DENIALS:
             raise RecorderError(f"no denial {denial!r}; there are {', '.join(sorted(DENIALS))}")
@@ -77,6 +89,8 @@ class Cell:
         self._ipv6 = ipv6
         self._dns = (DENIALS[denial].dns if denial else "") or dns
         self._capture = capture
+        self._probes = probes
+        self._internet = 0
         self._helpers: list[Background] = []
         self._tcpdump: Background | None = None
         self._dnsmasq: Background | None = None
@@ -125,7 +139,7 @@ class Cell:
 
     def _build(self) -> None:
         self.keeper = self._namespace("server")
-        internet = self._namespace("internet")
+        internet = self._internet = self._namespace("internet")
         server, outside = self._enter["server"], self._enter["internet"]
         server("ip", "link", "add", "eth0", "type", "veth", "peer", "name", "wire", "netns", str(internet))
         if not self._ipv6:
@@ -149,7 +163,7 @@ class Cell:
         if self._capture:
             self._watch()
         if self._denial and not DENIALS[self._denial].dns:
-            deny(self._denial, self._enter)
+            deny(self._denial, self._enter, self._probes.acts.values() if self._probes is not None else ())
 
     def _sinks(self, internet: int) -> None:
         root = Path(__file__).resolve().parents[2]
@@ -217,6 +231,24 @@ class Cell:
                 )
             )
         wait_until(lambda: b"listening on eth0" in said.read_bytes(), "tcpdump")
+
+    def probe(self, phase: Phase) -> None:
+        """Do the recorder's own part of a probe, and note which channels must show it.
+
+        Under a denial the name server is asked from the outside; a broadcast from the gateway crosses the wire in any
+        case but a dead link.
+        """
+        if self._probes is None:
+            return
+        denial = DENIALS[self._denial] if self._denial else None
+        server = GATEWAY4 if denial is not None else ""
+        from_outside(self._internet, self._probes.acts[phase], server=server, broadcast=BROADCAST4)
+        channels: list[Channel] = ["syscalls", "dns"]
+        if self._capture and not (denial is not None and denial.link):
+            channels.append("packets")
+        if denial is not None and denial.hook and denial.hook == "output":
+            channels.append("firewall")
+        self._probes.reached[phase] = channels
 
     def settle(self) -> None:
         """Wait until the capture has not grown for 150 ms (at most 3 s): late packets belong to the run."""

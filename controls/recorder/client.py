@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from controls.recorder.errors import RecorderError
+from controls.recorder.probes import Probes
 
 __all__ = ["drive"]
 
@@ -58,10 +59,13 @@ class _Session:
                 if len(self._buffer) > _LINE_LIMIT:
                     raise RecorderError("the server sent a line of more than 1 MB")
 
-    def ask(self, method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
+    def ask(
+        self, method: str, params: dict[str, Any] | None = None, *, message_id: str | None = None
+    ) -> dict[str, Any]:
         """Send a request and return its response; requests of the server are refused, notifications noted."""
         self._next += 1
-        message: dict[str, Any] = {"jsonrpc": "2.0", "id": self._next, "method": method}
+        wanted: str | int = message_id or self._next
+        message: dict[str, Any] = {"jsonrpc": "2.0", "id": wanted, "method": method}
         if params is not None:
             message["params"] = params
         self.send(message)
@@ -74,7 +78,7 @@ class _Session:
             self._note("s2c", answer)
             if not isinstance(answer, dict):
                 continue
-            if answer.get("id") == self._next and "method" not in answer:
+            if answer.get("id") == wanted and "method" not in answer:
                 return answer
             if "id" in answer and "method" in answer:
                 error = {"code": -32601, "message": "method not found"}
@@ -94,7 +98,13 @@ def _arguments(schema: object) -> dict[str, Any]:
     }
 
 
-def drive(to_server: IO[bytes], from_server: IO[bytes], transcript: Path, seconds: float = 30.0) -> None:
+def drive(
+    to_server: IO[bytes],
+    from_server: IO[bytes],
+    transcript: Path,
+    seconds: float = 30.0,
+    probes: Probes | None = None,
+) -> None:
     """Hold one session: initialize, list tools (all pages), prompts and resources, call every tool, close.
 
     Args:
@@ -102,6 +112,7 @@ def drive(to_server: IO[bytes], from_server: IO[bytes], transcript: Path, second
         from_server: its standard output.
         transcript: file the messages are written to.
         seconds: time for the whole session.
+        probes: probes that the session has its part in: a ping after its start and one before its end.
 
     Raises:
         RecorderError: the server does not answer as an MCP server would.
@@ -113,6 +124,8 @@ def drive(to_server: IO[bytes], from_server: IO[bytes], transcript: Path, second
             params = {"protocolVersion": _PROTOCOL, "capabilities": {}, "clientInfo": client}
             started = session.ask("initialize", params)
             session.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+            if probes is not None:
+                session.ask("ping", message_id=probes.acts["before"].message_id)
             capabilities = started.get("result", {}).get("capabilities", {})
             tools: list[dict[str, Any]] = []
             for kind in ("tools", "prompts", "resources"):
@@ -129,6 +142,8 @@ def drive(to_server: IO[bytes], from_server: IO[bytes], transcript: Path, second
             for tool in tools:
                 arguments = _arguments(tool.get("inputSchema"))
                 session.ask("tools/call", {"name": tool.get("name"), "arguments": arguments})
+            if probes is not None:
+                session.ask("ping", message_id=probes.acts["after"].message_id)
         except BrokenPipeError as error:
             raise RecorderError("the server went away") from error
         finally:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from controls.recorder.errors import RecorderError
+from mcpdetect.model.probe_acts import ProbeActs
 
 __all__ = ["DENIALS", "TABLE", "Denial", "counters", "deny"]
 
@@ -86,12 +87,28 @@ DENIALS: dict[str, Denial] = {
 """Name of a denial, as in ``run.denial`` of a manifest, to what is set up."""
 
 
-def deny(name: str, enter: dict[str, Callable[..., str]]) -> None:
+def _probe_rules(denial: Denial, probes: Iterable[ProbeActs]) -> Iterator[str]:
+    """Yield rules that treat probes as the denial treats everybody, and count them apart under their own prefix."""
+    verdict = denial.rules.rpartition("counter ")[2]
+    # iifname "wire" meta l4proto tcp counter reject with tcp reset
+    tcp = "reject with tcp reset" if "with tcp reset" in denial.rules else verdict
+    for acts in probes:
+        say = f'counter log prefix "{acts.text}"'
+        yield f"ip daddr {acts.address4} tcp dport {acts.port} {say} {tcp}"
+        yield f"ip daddr {acts.address4} udp dport {acts.port} {say} {verdict}"
+        yield f"ip6 daddr {acts.address6} tcp dport {acts.port} {say} {tcp}"
+        if denial.hook != "input" or "udp dport 53 accept" not in denial.rules:
+            # The nonce is the name's first label: 16 bytes behind the headers of UDP and DNS and the label's length.
+            yield f"udp dport 53 @th,168,128 0x{acts.nonce.encode().hex()} {say} {verdict}"
+
+
+def deny(name: str, enter: dict[str, Callable[..., str]], probes: Iterable[ProbeActs] = ()) -> None:
     """Set a denial up.
 
     Args:
         name: its name in ``DENIALS``.
         enter: ``server`` and ``internet`` to a function that runs a command in that namespace.
+        probes: probes of this run, which the firewall counts apart.
 
     Raises:
         RecorderError: there is no such denial, or a tool failed.
@@ -101,7 +118,7 @@ def deny(name: str, enter: dict[str, Callable[..., str]]) -> None:
     denial = DENIALS[name]
     inside = enter[denial.side]
     if denial.hook:
-        rules = denial.rules.replace("; ", "\n    ")
+        rules = "\n    ".join([*_probe_rules(denial, probes), *denial.rules.split("; ")])
         inside("nft", "-f", "-", stdin=_RULES.format(hook=denial.hook, rules=rules))
     for family in ("-4", "-6") if denial.routes else ():
         inside("ip", family, "route", "flush", "default")

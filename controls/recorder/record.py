@@ -6,29 +6,29 @@ import dataclasses
 import datetime
 import hashlib
 import json
-import platform
 import re
 import shutil
-import subprocess
 import tempfile
-import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import zstandard
 
 from controls.catalog import Control, Variant
-from controls.recorder.canaries import HOME, PROJECT, Planted, environment_canaries, plant, tag_of
+from controls.recorder.canaries import HOME, PROJECT, planted, tag_of
 from controls.recorder.cell import GATEWAY4, Cell
-from controls.recorder.client import drive
-from controls.recorder.errors import RecorderError
-from controls.recorder.room import CONTROL, STRACE_OPTIONS, Room
-from controls.recorder.tools import require, run, version_of
+from controls.recorder.job import Captured, Job
+from controls.recorder.probes import fresh_nonces
+from controls.recorder.room import CONTROL, STRACE_OPTIONS
+from controls.recorder.shells import Netns, Shell
+from controls.recorder.tools import run
 from mcpdetect.model.manifest import (
     MANIFEST_SCHEMA,
     Manifest,
     ManifestEvidence,
     ManifestHost,
     ManifestLoss,
+    ManifestProbe,
     ManifestRun,
     ManifestSecret,
 )
@@ -57,7 +57,15 @@ class _Piece:
     losses: list[ManifestLoss] = dataclasses.field(default_factory=list)
 
 
-def record(control: Control, variant: Variant, out: Path, *, seed: int = 0) -> Path:
+def record(
+    control: Control,
+    variant: Variant,
+    out: Path,
+    *,
+    seed: int = 0,
+    probe: bool = False,
+    shell: Shell | None = None,
+) -> Path:
     """Record one variant and write its bundle.
 
     Args:
@@ -65,6 +73,8 @@ def record(control: Control, variant: Variant, out: Path, *, seed: int = 0) -> P
         variant: one of its variants.
         out: root of the corpus; the bundle goes to ``<out>/<category>/<control>/<variant>``.
         seed: canaries are derived from it and the case's id.
+        probe: run probes around the target, where its strace follows children.
+        shell: where the cell stands; in namespaces of this machine by default.
 
     Returns:
         The bundle's folder.
@@ -72,21 +82,39 @@ def record(control: Control, variant: Variant, out: Path, *, seed: int = 0) -> P
     Raises:
         RecorderError: no root, a missing tool, or anything that makes the recording worthless.
     """
-    require([*(["gcc"] if variant.build else []), *(["node"] if variant.axes.get("runtime") == "node" else [])])
+    shell = shell or Netns()
+    shell.require([*(["gcc"] if variant.build or probe else []), *_runtimes(variant)])
     case = f"{control.id}/{variant.name}"
+    argv = [word.format(control=CONTROL, home=HOME, project=PROJECT) for word in variant.run]
+    options = list(variant.strace or STRACE_OPTIONS)
+    job = Job(
+        case=case,
+        argv=argv,
+        tag=tag_of(seed, case),
+        options=options,
+        folder=variant.folder or PROJECT,
+        denial=variant.denial,
+        ipv6=variant.ipv6,
+        dns=variant.dns,
+        capture=variant.capture,
+        counters=variant.counters,
+        hosts=list(variant.hosts),
+        resolver=list(variant.resolver),
+        mcp=variant.mcp,
+        seconds=variant.seconds,
+        nonces=fresh_nonces() if probe and _follows(options) else None,
+        tools=sorted({"strace", "tcpdump", "dnsmasq", "nft", *_interpreter(argv[0])}),
+    )
     with tempfile.TemporaryDirectory(prefix="mcpdetect-") as temporary:
         folder = Path(temporary)
-        watch, stage = folder / "watch", folder / "stage"
-        watch.mkdir()
-        programs = folder / "programs"
+        watch, programs, bundle = folder / "watch", folder / "programs", folder / "bundle"
+        for one in (watch, bundle):
+            one.mkdir()
         _programs(control, variant, programs)
-        room = Room(stage, programs, resolver=[f"nameserver {GATEWAY4}", *variant.resolver], hosts=variant.hosts)
-        tag = tag_of(seed, case)
-        planted = plant(room.home, tag) + environment_canaries(tag)
-        room.own()
-        bundle = folder / "bundle"
-        bundle.mkdir()
-        manifest = _run(case, control, variant, seed, room, planted, watch, bundle)
+        captured = shell.capture(job, programs, watch)
+        if variant.expectations:
+            shutil.copyfile(control.folder / variant.expectations, bundle / "expect.yaml")
+        manifest = _manifest(control, variant, seed, job, captured, shell.name, watch, bundle)
         text = json.dumps(dataclasses.asdict(manifest), indent=1, ensure_ascii=True)
         (bundle / "manifest.json").write_text(text + "\n")
         final = out / case
@@ -108,75 +136,46 @@ def _programs(control: Control, variant: Variant, to: Path) -> None:
         path.chmod(0o755 if path.is_dir() or path.suffix == "" else 0o644)
 
 
-def _run(
-    case: str,
+def _manifest(
     control: Control,
     variant: Variant,
     seed: int,
-    room: Room,
-    planted: list[Planted],
+    job: Job,
+    captured: Captured,
+    shell: str,
     watch: Path,
     bundle: Path,
 ) -> Manifest:
-    argv = [word.format(control=CONTROL, home=HOME, project=PROJECT) for word in variant.run]
-    environment = {
-        "PATH": "/usr/bin:/bin",
-        "HOME": HOME,
-        "USER": "dev",
-        "LANG": "C.UTF-8",
-        **{one.variable: one.value for one in planted if one.variable},
-    }
-    options = list(variant.strace or STRACE_OPTIONS)
-    opened = time.time_ns()
-    with Cell(watch, denial=variant.denial, ipv6=variant.ipv6, dns=variant.dns, capture=variant.capture) as cell:
-        started = time.time_ns()
-        pipe = subprocess.PIPE if variant.mcp else subprocess.DEVNULL
-        target = room.start(
-            cell.keeper, argv, environment, options=options, folder=variant.folder or PROJECT, stdin=pipe, stdout=pipe
-        )
-        try:
-            if variant.mcp and target.process.stdin and target.process.stdout:
-                drive(target.process.stdin, target.process.stdout, watch / "mcp.jsonl", variant.seconds)
-            status = room.finish(target, variant.seconds)
-        except RecorderError as error:
-            raise RecorderError(f"{case}: {error}\n{room.said()}") from error
-        finally:
-            target.stop()
-        ended = time.time_ns()
-        if not room.log.exists() or not room.log.stat().st_size:
-            raise RecorderError(f"{case}: strace wrote nothing:\n{room.said()}")
-        cell.settle()
-        counted = cell.counters() if variant.counters else None
-        cell.close_watchers()
-        closed = time.time_ns()
-    pieces = _pieces(variant, room, watch, options, counted)
-    evidence = [
-        _pack(piece, bundle, *((started, ended) if piece.channel in ("syscalls", "mcp") else (opened, closed)))
-        for piece in pieces
-    ]
-    if variant.expectations:
-        shutil.copyfile(control.folder / variant.expectations, bundle / "expect.yaml")
+    target = (captured.started_ns, captured.ended_ns)
+    whole = (captured.opened_ns, captured.closed_ns)
     return Manifest(
         schema=MANIFEST_SCHEMA,
-        id=case,
+        id=job.case,
         control=control.id,
         variant=variant.name,
         seed=seed,
         recorded=datetime.datetime.now(datetime.UTC).date().isoformat(),
         run=ManifestRun(
-            target=argv,
-            mode="denied" if variant.denial else "open",
-            denial=variant.denial,
-            entry=argv[0],
+            target=job.argv,
+            mode="denied" if job.denial else "open",
+            denial=job.denial,
+            entry=job.argv[0],
             resolvers=[GATEWAY4],
-            started_ns=started,
-            ended_ns=ended,
-            exit=status,
+            started_ns=captured.started_ns,
+            ended_ns=captured.ended_ns,
+            exit=captured.exit,
+            notes=captured.notes,
         ),
         host=ManifestHost(
-            kernel=platform.release(), machine=platform.machine(), shell="netns", versions=_versions(argv[0])
+            kernel=captured.kernel,
+            machine=captured.machine,
+            shell=shell,
+            versions={name: captured.versions[name] for name in _interpreter(job.argv[0])},
         ),
-        evidence=evidence,
+        evidence=[
+            _pack(piece, bundle, *(target if piece.channel in ("syscalls", "mcp") else whole))
+            for piece in _pieces(job, watch, captured.versions)
+        ],
         secrets=[
             ManifestSecret(
                 kind=one.kind,
@@ -185,31 +184,45 @@ def _run(
                 variable=one.variable,
                 value=one.value,
             )
-            for one in planted
+            for one in planted(job.tag)
         ],
         expect="expect.yaml" if variant.expectations else None,
+        probes=[
+            ManifestProbe(phase, job.nonces[phase], channels)
+            for phase, channels in captured.reached.items()
+            if job.nonces is not None
+        ],
     )
 
 
-def _versions(program: str) -> dict[str, str]:
-    name = Path(program).name
-    return {name: version_of(program)} if name in ("python3", "node") else {}
+def _follows(options: Sequence[str]) -> bool:
+    """Return whether strace follows children: without that, a launcher would hide the target."""
+    return any(option in ("-f", "-ff", "--follow-forks") for option in options)
 
 
-def _pieces(variant: Variant, room: Room, watch: Path, options: list[str], counted: str | None) -> list[_Piece]:
+def _interpreter(program: str) -> list[str]:
+    return [name] if (name := Path(program).name) in ("python3", "node") else []
+
+
+def _runtimes(variant: Variant) -> list[str]:
+    return ["node"] if variant.axes.get("runtime") == "node" else []
+
+
+def _pieces(job: Job, watch: Path, versions: dict[str, str]) -> list[_Piece]:
+    log = watch / "strace.log"
     pieces = [
         _Piece(
-            room.log,
+            log,
             "strace.log",
             "syscalls",
             "strace",
-            version_of("strace"),
-            options,
+            versions["strace"],
+            job.options,
             "process tree of the target",
-            complete=b"+++" in room.log.read_bytes()[-200:],
+            complete=b"+++" in log.read_bytes()[-200:],
         )
     ]
-    if variant.capture:
+    if job.capture:
         said = (watch / "tcpdump.txt").read_bytes()
         losses = [
             ManifestLoss("dropped", f"tcpdump: packets dropped by {who.decode()}", int(count))
@@ -222,7 +235,7 @@ def _pieces(variant: Variant, room: Room, watch: Path, options: list[str], count
                 "capture.pcap",
                 "packets",
                 "pcap",
-                version_of("tcpdump"),
+                versions["tcpdump"],
                 Cell.capture_options(),
                 "eth0 of the server namespace",
                 complete=b"dropped by kernel" in said,
@@ -235,13 +248,13 @@ def _pieces(variant: Variant, room: Room, watch: Path, options: list[str], count
             "dnsmasq.log",
             "dns",
             "dnsmasq",
-            version_of("dnsmasq"),
+            versions["dnsmasq"],
             Cell.dns_options(),
             f"resolver {GATEWAY4}",
             complete=b"exiting on receipt of SIGTERM" in (watch / "dnsmasq.log").read_bytes(),
         )
     )
-    if variant.mcp:
+    if job.mcp:
         pieces.append(
             _Piece(
                 watch / "mcp.jsonl",
@@ -254,11 +267,10 @@ def _pieces(variant: Variant, room: Room, watch: Path, options: list[str], count
                 complete=True,
             )
         )
-    if counted is not None:
-        table = watch / "nft.txt"
-        table.write_text(counted)
+    table = watch / "nft.txt"
+    if table.exists():
         pieces.append(
-            _Piece(table, "nft.txt", "firewall", "nft-counters", version_of("nft"), [], "the denying rules", True)
+            _Piece(table, "nft.txt", "firewall", "nft-counters", versions["nft"], [], "the denying rules", True)
         )
     return pieces
 

@@ -7,18 +7,21 @@ target's own, and the target can neither read the log nor signal strace.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
 import subprocess
 import threading
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
 from controls.recorder.background import Background
 from controls.recorder.canaries import HOME
 from controls.recorder.errors import RecorderError
+from controls.recorder.probes import Probes, ended, probe_program
 
 __all__ = ["CONTROL", "STRACE_OPTIONS", "UID", "Room"]
 
@@ -38,6 +41,9 @@ _ETC = {
     "host.conf": "multi on\n",
 }
 
+_PROBE = "/run/probe/probe"
+"""Where the probe program lies inside the room; it launches the target when there are probes."""
+
 # $1 stage folder, $2 working directory, $3 where strace writes; then strace's command with the target's.
 _ENTER = r"""
 set -eu
@@ -49,6 +55,7 @@ mount -t tmpfs -o mode=755,nosuid room "$root"
 cd "$root"
 mkdir usr proc dev dev/shm tmp etc home home/dev run srv srv/control root sys var var/tmp old
 mkdir -m 700 run/record
+mkdir run/probe
 chmod 1777 tmp var/tmp dev/shm
 mount --bind /usr usr
 mount -o remount,bind,ro,nosuid usr
@@ -66,6 +73,8 @@ mount --bind "$stage/home" home/dev
 mount --bind "$stage/control" srv/control
 mount -o remount,bind,ro srv/control
 mount --bind "$stage/record" run/record
+mount --bind "$stage/probe" run/probe
+mount -o remount,bind,ro run/probe
 hostname cell
 pivot_root . old
 umount -l old
@@ -87,7 +96,7 @@ class Room:
 
     def __init__(self, stage: Path, control: Path, *, resolver: Sequence[str], hosts: Sequence[str] = ()) -> None:
         self._stage = stage
-        for name in ("root", "etc", "home/project", "record"):
+        for name in ("root", "etc", "home/project", "record", "probe"):
             (stage / name).mkdir(parents=True)
         shutil.copytree(control, stage / "control")
         for name, text in _ETC.items():
@@ -99,13 +108,14 @@ class Room:
         self.log = stage / "record" / "strace.log"
         self._said = bytearray()
         self._listener: threading.Thread | None = None
+        self._probes: Probes | None = None
 
     def own(self) -> None:
         """Give the home to the target's user. Call it once everything is planted."""
         for folder, names, files in os.walk(self.home):
             for name in (".", *names, *files):
                 os.chown(Path(folder) / name, UID, UID, follow_symlinks=False)
-        for path in (self._stage, self._stage / "etc", self._stage / "control"):
+        for path in (self._stage, self._stage / "etc", self._stage / "control", self._stage / "probe"):
             path.chmod(0o755)
         # strace's log lies here: the target must not read it.
         (self._stage / "record").chmod(0o700)
@@ -120,6 +130,7 @@ class Room:
         folder: str = f"{HOME}/project",
         stdin: int = subprocess.DEVNULL,
         stdout: int = subprocess.DEVNULL,
+        probes: Probes | None = None,
     ) -> Background:
         """Start the target under strace.
 
@@ -131,8 +142,19 @@ class Room:
             folder: working directory.
             stdin: as for Popen.
             stdout: as for Popen.
+            probes: probes to be run around it, under the same strace.
         """
-        strace = ["/usr/bin/strace", *options, "-o", "/run/record/strace.log", "-u", "dev", "--"]
+        self._probes = probes
+        strace = ["/usr/bin/strace", *options, "-o", "/run/record/strace.log"]
+        keep: Sequence[int] = ()
+        if probes is None:
+            strace += ["-u", "dev", "--"]
+        else:
+            shutil.copyfile(probe_program(), self._stage / "probe/probe")
+            (self._stage / "probe/probe").chmod(0o755)
+            keep = probes.open()
+            nonce = probes.acts["before"].nonce
+            strace += ["--", _PROBE, "around", str(UID), nonce, str(keep[0]), str(keep[1]), folder]
         command = ["/usr/bin/env", "-i", *(f"{name}={value}" for name, value in environment.items()), *strace, *argv]
         apart = ["unshare", "--mount", "--pid", "--ipc", "--uts", "--fork", "--kill-child=KILL", "--"]
         # A pipe, read all the time: a file of the recorder would show its path in the trace, and a full pipe would
@@ -144,7 +166,10 @@ class Room:
             stdin=stdin,
             stdout=stdout,
             stderr=subprocess.PIPE,
+            keep=keep,
         )
+        if probes is not None:
+            probes.started()
         if target.process.stderr is not None:
             self._listener = threading.Thread(target=self._listen, args=(target.process.stderr,), daemon=True)
             self._listener.start()
@@ -161,16 +186,22 @@ class Room:
             self._listener.join(2.0)
         return self._said.decode("utf-8", "backslashreplace")
 
-    @staticmethod
-    def processes(outer: int) -> list[int]:
-        """Return the processes inside the room: all of its process namespace but the first, which is strace."""
+    def processes(self, outer: int) -> list[int]:
+        """Return the processes inside the room but the recorder's own: strace, and the launcher where there are probes.
+
+        Args:
+            outer: process id of the ``unshare`` around the room.
+        """
         children = Path(f"/proc/{outer}/task/{outer}/children").read_text().split()
         if not children:
             return []
+        own = {children[0]}
         inside = Path(f"/proc/{children[0]}/ns/pid").readlink()
+        if self._probes is not None:
+            own.update(Path(f"/proc/{children[0]}/task/{children[0]}/children").read_text().split()[:1])
         found = []
         for entry in Path("/proc").iterdir():
-            if entry.name.isdigit() and entry.name != children[0]:
+            if entry.name.isdigit() and entry.name not in own:
                 try:
                     if (entry / "ns/pid").readlink() == inside:
                         found.append(int(entry.name))
@@ -178,8 +209,13 @@ class Room:
                     continue
         return found
 
-    def finish(self, target: Background, seconds: float) -> int | None:
+    def finish(self, target: Background, seconds: float, before_probe: Callable[[], None] = lambda: None) -> int | None:
         """Wait for the target's end; then signal its processes, never strace, so that the log ends properly.
+
+        Args:
+            target: what ``start`` returned.
+            seconds: how long it may take.
+            before_probe: called when the target has ended and the second probe is about to run.
 
         Returns:
             The exit status, None when it had to be stopped.
@@ -187,16 +223,39 @@ class Room:
         Raises:
             RecorderError: strace did not end even then.
         """
+        if self._probes is None:
+            return self._finish(target, seconds)
+        end = time.monotonic() + seconds
+        over = ended(self._probes.report, seconds)
+        while over and time.monotonic() < end and self.processes(target.pid):
+            time.sleep(0.01)
+        stopped = bool(self.processes(target.pid))
+        for how in (signal.SIGTERM, signal.SIGKILL) if stopped else ():
+            self._signal(target.pid, how)
+            grace = time.monotonic() + 2.0
+            while time.monotonic() < grace and self.processes(target.pid):
+                time.sleep(0.01)
+        before_probe()
+        self._probes.let_probe()
+        status: int | None
+        try:
+            status = target.process.wait(10.0)
+        except subprocess.TimeoutExpired:
+            status = self._finish(target, 0.0)
+        return None if stopped else status
+
+    def _signal(self, outer: int, how: signal.Signals) -> None:
+        for pid in self.processes(outer):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, how)
+
+    def _finish(self, target: Background, seconds: float) -> int | None:
         try:
             return target.process.wait(seconds)
         except subprocess.TimeoutExpired:
             pass
         for how in (signal.SIGTERM, signal.SIGKILL):
-            for pid in self.processes(target.pid):
-                try:
-                    os.kill(pid, how)
-                except ProcessLookupError:
-                    continue
+            self._signal(target.pid, how)
             try:
                 target.process.wait(2.0)
             except subprocess.TimeoutExpired:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from mcpdetect.errors import InputError
 from mcpdetect.ingest.adapter import Adapter
+from mcpdetect.ingest.probes import PROBE_KINDS, ProbeWatch
 from mcpdetect.model.event import Event
 from mcpdetect.model.inputs import Secrets
 from mcpdetect.model.observation import Observation
@@ -28,6 +29,7 @@ class Evidence:
         secrets: what the bundle itself says was planted.
         tag: the run's canary tag, from which a secrets file makes values.
         expect: an expectations file that belongs to the bundle.
+        probes: finds the recorder's probes and judges the files by them, where any were declared.
     """
 
     def __init__(self, run: Run, adapters: list[Adapter], absent: list[Observation] | None = None) -> None:
@@ -40,6 +42,7 @@ class Evidence:
         self.secrets: Secrets | None = None
         self.tag: str | None = None
         self.expect: Path | None = None
+        self.probes: ProbeWatch | None = None
 
     @property
     def run(self) -> Run:
@@ -62,6 +65,13 @@ class Evidence:
         if self._read:
             raise InputError("the events of this run were read already", file=self._run.id, hint="open it again")
         self._read = True
+        if self.probes is None:
+            yield from self._merged(wanted)
+            return
+        yield from self.probes.events(self._merged(None if wanted is None else wanted | PROBE_KINDS), wanted)
+        self.probes.judge(self.observations())
+
+    def _merged(self, wanted: frozenset[str] | None) -> Iterator[Event]:
         timed = [item for item in self._adapters if item.observation.clock == "epoch"]
         for adapter in self._adapters:
             if adapter not in timed:

@@ -11,6 +11,7 @@ from mcpdetect.ingest.strictjson import fail, load_json, read_value
 from mcpdetect.model.inputs import Canary, Secrets
 from mcpdetect.model.manifest import MANIFEST_SCHEMA, Manifest, ManifestEvidence
 from mcpdetect.model.observation import Loss
+from mcpdetect.model.probe_acts import NONCE, ProbeRun
 from mcpdetect.model.text import text_of
 from mcpdetect.model.trace import Run
 from mcpdetect.model.vocabulary import Channel
@@ -50,6 +51,7 @@ class Bundle:
         secrets: what was planted, where the manifest says so.
         tag: the canary tag of the run, where only that is known (a secrets file makes values of it).
         expect: an expectations file of the bundle, where it has one.
+        probes: the probes that the recorder ran.
     """
 
     root: Path
@@ -58,6 +60,7 @@ class Bundle:
     secrets: Secrets | None = None
     tag: str | None = None
     expect: Path | None = None
+    probes: list[ProbeRun] = field(default_factory=list)
 
 
 def load_manifest(path: Path) -> Bundle:
@@ -100,6 +103,7 @@ def load_manifest(path: Path) -> Bundle:
         evidence=evidence,
         secrets=_secrets(manifest, name),
         expect=_inside(root, manifest.expect, name, "/expect") if manifest.expect is not None else None,
+        probes=_probes(manifest, name),
     )
 
 
@@ -175,6 +179,15 @@ def _declared(entry: ManifestEvidence) -> Declared:
         scope=entry.scope,
         losses=[Loss(loss.what, loss.detail, loss.count) for loss in entry.losses],
     )
+
+
+def _probes(manifest: Manifest, name: str) -> list[ProbeRun]:
+    for at, probe in enumerate(manifest.probes):
+        if NONCE.fullmatch(probe.nonce) is None:
+            fail(name, f"/probes/{at}/nonce", "must be 16 lower-case hexadecimal digits", probe.nonce)
+        if any(probe.nonce == other.nonce or probe.phase == other.phase for other in manifest.probes[:at]):
+            fail(name, f"/probes/{at}", "there is one probe a phase, each with a nonce of its own", probe.nonce)
+    return [ProbeRun(probe.phase, probe.nonce, tuple(probe.channels)) for probe in manifest.probes]
 
 
 def _secrets(manifest: Manifest, name: str) -> Secrets | None:

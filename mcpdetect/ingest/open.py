@@ -10,6 +10,7 @@ from mcpdetect.ingest.adapter import Adapter, Declared
 from mcpdetect.ingest.evidence import Evidence
 from mcpdetect.ingest.manifest import MANIFEST_NAME, Bundle, load_manifest
 from mcpdetect.ingest.metafolder import META_NAME, load_real_meta
+from mcpdetect.ingest.probes import ProbeWatch
 from mcpdetect.ingest.sniff import LOOKS, sniff
 from mcpdetect.model.observation import Observation
 from mcpdetect.model.trace import Run, TraceSource
@@ -78,8 +79,15 @@ def open_bundle(path: str | Path) -> Evidence:
         if item.channel not in _READ
     ]
     evidence = Evidence(bundle.run, adapters, unread)
-    evidence.secrets, evidence.tag, evidence.expect = bundle.secrets, bundle.tag, bundle.expect
+    _complete(evidence, bundle)
     return evidence
+
+
+def _complete(evidence: Evidence, bundle: Bundle) -> None:
+    """Hand over what a bundle says beside its evidence files."""
+    evidence.secrets, evidence.tag, evidence.expect = bundle.secrets, bundle.tag, bundle.expect
+    if bundle.probes:
+        evidence.probes = ProbeWatch(bundle.probes, bundle.run.entry)
 
 
 def open_evidence_files(
@@ -128,7 +136,7 @@ def open_evidence_files(
             adapters.append(open_adapter(channel, None, path, str(path), _declared(bundle, path)))
     evidence = Evidence(run, adapters)
     if bundle is not None:
-        evidence.secrets, evidence.tag, evidence.expect = bundle.secrets, bundle.tag, bundle.expect
+        _complete(evidence, bundle)
     return evidence
 
 

@@ -14,6 +14,7 @@ __all__ = [
     "ManifestEvidence",
     "ManifestHost",
     "ManifestLoss",
+    "ManifestProbe",
     "ManifestRun",
     "ManifestSecret",
 ]
@@ -122,6 +123,23 @@ class ManifestSecret:
 
 
 @dataclass(slots=True)
+class ManifestProbe:
+    """A probe that the recorder ran in the same cell, under the same watchers.
+
+    Attributes:
+        phase: ``before`` the target began, or ``after`` it ended.
+        nonce: 16 hexadecimal digits that were used for nothing else.
+        channels: the channels that must show it if they were watching.
+    """
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
+
+    phase: Literal["before", "after"]
+    nonce: str
+    channels: list[Channel]
+
+
+@dataclass(slots=True)
 class Manifest:
     """A bundle's ``manifest.json``.
 
@@ -133,6 +151,7 @@ class Manifest:
         recorded: ISO 8601 date.
         run, host, evidence, secrets: see there.
         expect: path inside the bundle of an expectations file, where the case has one.
+        probes: the probes that were run, if any.
     """
 
     __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
@@ -148,3 +167,4 @@ class Manifest:
     evidence: list[ManifestEvidence]
     secrets: list[ManifestSecret]
     expect: str | None = None
+    probes: list[ManifestProbe] = field(default_factory=list)

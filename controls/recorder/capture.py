@@ -1,0 +1,100 @@
+"""Recording one job in a cell: what runs in a guest as it does here. Nothing but the standard library is needed.
+
+It leaves in a folder ``strace.log``, ``dnsmasq.log`` and, as the job asks, ``capture.pcap`` with ``tcpdump.txt``,
+``mcp.jsonl`` and ``nft.txt``.
+"""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from controls.recorder.canaries import HOME, environment_canaries, plant
+from controls.recorder.cell import GATEWAY4, Cell
+from controls.recorder.client import drive
+from controls.recorder.errors import RecorderError
+from controls.recorder.job import Captured, Job
+from controls.recorder.probes import Probes
+from controls.recorder.room import Room
+from controls.recorder.tools import version_of
+from mcpdetect.model.probe_acts import ProbeActs
+
+__all__ = ["capture"]
+
+
+def capture(job: Job, programs: Path, watch: Path) -> Captured:
+    """Record one job.
+
+    Args:
+        job: what to record.
+        programs: folder with the control's programs, built.
+        watch: an empty folder for what is recorded.
+
+    Raises:
+        RecorderError: anything that makes the recording worthless.
+    """
+    with tempfile.TemporaryDirectory(prefix="mcpdetect-") as stage:
+        room = Room(Path(stage), programs, resolver=[f"nameserver {GATEWAY4}", *job.resolver], hosts=job.hosts)
+        plant(room.home, job.tag)
+        room.own()
+        probes = None
+        if job.nonces is not None:
+            probes = Probes({phase: ProbeActs(phase, nonce) for phase, nonce in job.nonces.items()})
+        try:
+            return _captured(job, room, watch, probes)
+        finally:
+            if probes is not None:
+                probes.close()
+
+
+def _captured(job: Job, room: Room, watch: Path, probes: Probes | None) -> Captured:
+    variables = {one.variable: one.value for one in environment_canaries(job.tag) if one.variable}
+    environment = {"PATH": "/usr/bin:/bin", "HOME": HOME, "USER": "dev", "LANG": "C.UTF-8", **variables}
+    opened = time.time_ns()
+    with Cell(watch, denial=job.denial, ipv6=job.ipv6, dns=job.dns, capture=job.capture, probes=probes) as cell:
+        cell.probe("before")
+        started = time.time_ns()
+        pipe = subprocess.PIPE if job.mcp else subprocess.DEVNULL
+        target = room.start(
+            cell.keeper,
+            job.argv,
+            environment,
+            options=job.options,
+            folder=job.folder,
+            stdin=pipe,
+            stdout=pipe,
+            probes=probes,
+        )
+        try:
+            if job.mcp and target.process.stdin and target.process.stdout:
+                drive(target.process.stdin, target.process.stdout, watch / "mcp.jsonl", job.seconds, probes)
+            status = room.finish(target, job.seconds, lambda: cell.probe("after"))
+        except RecorderError as error:
+            raise RecorderError(f"{job.case}: {error}\n{room.said()}") from error
+        finally:
+            target.stop()
+        ended = time.time_ns()
+        if not room.log.exists() or not room.log.stat().st_size:
+            raise RecorderError(f"{job.case}: strace wrote nothing:\n{room.said()}")
+        cell.settle()
+        counted = cell.counters() if job.counters else None
+        cell.close_watchers()
+        closed = time.time_ns()
+    shutil.move(room.log, watch / "strace.log")
+    if counted is not None:
+        (watch / "nft.txt").write_text(counted)
+    return Captured(
+        opened_ns=opened,
+        started_ns=started,
+        ended_ns=ended,
+        closed_ns=closed,
+        exit=status,
+        kernel=platform.release(),
+        machine=platform.machine(),
+        versions={name: version_of(name) for name in job.tools},
+        reached=probes.reached if probes is not None else {},
+    )

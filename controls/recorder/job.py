@@ -1,0 +1,94 @@
+"""What one recording is asked to do, and what it brought home: plain values that cross into a guest as JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mcpdetect.model.probe_acts import Phase
+from mcpdetect.model.vocabulary import Channel
+
+__all__ = ["Captured", "Job"]
+
+
+@dataclass(slots=True)
+class Job:
+    """One recording.
+
+    Attributes:
+        case: its name in errors.
+        argv: the target, its program by absolute path.
+        tag: the tag in every canary.
+        options: strace's options.
+        denial, ipv6, dns, capture, counters: the cell.
+        hosts: lines of ``/etc/hosts`` besides localhost.
+        resolver: lines of ``/etc/resolv.conf`` besides the cell's own name server.
+        folder: working directory.
+        mcp: speak MCP with it.
+        seconds: how long it may take.
+        nonces: of its probes; None runs none.
+        tools: programs whose versions are wanted.
+    """
+
+    case: str
+    argv: list[str]
+    tag: str
+    options: list[str]
+    folder: str
+    denial: str | None = None
+    ipv6: bool = True
+    dns: str = "answer"
+    capture: bool = True
+    counters: bool = True
+    hosts: list[str] = field(default_factory=list)
+    resolver: list[str] = field(default_factory=list)
+    mcp: bool = False
+    seconds: float = 20.0
+    nonces: dict[Phase, str] | None = None
+    tools: list[str] = field(default_factory=list)
+
+    def text(self) -> str:
+        """Return it as JSON."""
+        return json.dumps(dataclasses.asdict(self))
+
+    @classmethod
+    def of(cls, text: str) -> Job:
+        """Return the job that ``text`` made the JSON of."""
+        return cls(**json.loads(text))
+
+
+@dataclass(slots=True)
+class Captured:
+    """What a recording brought home beside its files.
+
+    Attributes:
+        opened_ns, closed_ns: when the watchers began and ended.
+        started_ns, ended_ns: when the target did.
+        exit: its exit status, None when it had to be stopped.
+        kernel, machine: where it ran.
+        versions: program -> name and version.
+        reached: probes that were run, with the channels that must show them.
+        notes: what a reader of the bundle should know.
+    """
+
+    opened_ns: int
+    started_ns: int
+    ended_ns: int
+    closed_ns: int
+    exit: int | None
+    kernel: str
+    machine: str
+    versions: dict[str, str]
+    reached: dict[Phase, list[Channel]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def save(self, folder: Path) -> None:
+        """Write it beside the files of the recording."""
+        (folder / "captured.json").write_text(json.dumps(dataclasses.asdict(self)))
+
+    @classmethod
+    def load(cls, folder: Path) -> Captured:
+        """Return what ``save`` wrote."""
+        return cls(**json.loads((folder / "captured.json").read_text()))

@@ -1,0 +1,51 @@
+"""Where a cell stands: on this machine, or in a guest. Both run the very same code on the very same job."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from controls.recorder.capture import capture
+from controls.recorder.job import Captured, Job
+from controls.recorder.tools import require
+
+__all__ = ["Netns", "Shell"]
+
+
+class Shell(Protocol):
+    """A place for cells."""
+
+    @property
+    def name(self) -> str:
+        """Its name in manifests."""
+        ...
+
+    def require(self, programs: Sequence[str]) -> None:
+        """Check that recording is possible here.
+
+        Args:
+            programs: what is needed beside the recorder's own tools.
+
+        Raises:
+            RecorderError: it is not; the message says what to install.
+        """
+        ...
+
+    def capture(self, job: Job, programs: Path, watch: Path) -> Captured:
+        """Record a job; see ``controls.recorder.capture.capture``."""
+        ...
+
+
+class Netns:
+    """Namespaces of this machine: fast, needs root, shares the kernel with the target."""
+
+    name = "netns"
+
+    def require(self, programs: Sequence[str]) -> None:
+        """Check for root and every tool."""
+        require(programs)
+
+    def capture(self, job: Job, programs: Path, watch: Path) -> Captured:
+        """Record a job in namespaces of this machine."""
+        return capture(job, programs, watch)
