@@ -129,12 +129,17 @@ def _channel_losses(observation: Observation, need: Need, observations: list[Obs
 
 
 def clean_channel(observations: list[Observation], channel: Channel, kinds: Iterable[str]) -> bool:
-    """Return whether a channel watched all of ``kinds`` and none of its files lost anything that touches them."""
+    """Return whether a channel watched all of ``kinds`` to the end and no file of it lost what touches them."""
     kinds = tuple(kinds)
     own = [item for item in observations if item.channel == channel and item.scope != LOOPBACK_SCOPE]
     return any(clean_watch(item, channel, kinds) for item in own) and not any(
-        any(losses_touching(item, kinds)) for item in own
+        _cut_short(item) or any(losses_touching(item, kinds)) for item in own
     )
+
+
+def _cut_short(observation: Observation) -> bool:
+    """Return whether a manifest says that a file ends before the run does: what is not in it may have come later."""
+    return not observation.complete and PROOFS.index(observation.proof) >= PROOFS.index("declared")
 
 
 def _missing(group: AnyOf, observations: list[Observation]) -> Limit:

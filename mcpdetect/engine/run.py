@@ -9,6 +9,7 @@ from mcpdetect.contract import Detector, Fact
 from mcpdetect.engine.boundary import crash_text, guarded
 from mcpdetect.engine.context import RunContext
 from mcpdetect.engine.observability import Assessment, assess
+from mcpdetect.engine.unseen import Watched
 from mcpdetect.engine.windows import require_one_run
 from mcpdetect.model.event import Event
 from mcpdetect.model.inputs import Expectations, Secrets
@@ -114,6 +115,7 @@ def run_checks(
     Raises:
         InputError: the evidence cannot be used, or its files are of different runs.
     """
+    source = Watched(source)
     least: Proof = assurance or ("declared" if source.run.declared else "inferred")
     facts: dict[type[Fact], Fact] = {}
     slots = [_Slot(kind, RunContext(source, facts, secrets, expectations)) for kind in detectors.values()]
