@@ -11,14 +11,13 @@ A target is loaded once (its parser is imported then) and called with bytes. It 
 from __future__ import annotations
 
 import contextlib
-import importlib
-import io
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import seeds
 
 if TYPE_CHECKING:
     from mcpdetect.errors import McpDetectError
@@ -34,7 +33,6 @@ _COMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
 _MOST_EVENTS = 20
 _CHECKED = 24
 _FOLDER = Path(tempfile.mkdtemp(prefix="mcpdetect-fuzz-"))
-_CORPUS = Path(__file__).parents[2] / "corpus"
 
 
 @dataclass(frozen=True)
@@ -286,145 +284,21 @@ def _sniff() -> Attempt:
     return attempt
 
 
-def _recorded(*names: str, size: int = 2500, most: int = 40) -> Callable[[], Iterator[bytes]]:
-    """Return what yields beginnings and later parts of recorded files, whole lines of them where there are lines."""
-
-    def seeds() -> Iterator[bytes]:
-        from mcpdetect.ingest.opener import open_evidence
-
-        paths = sorted(path for name in names for path in _CORPUS.rglob(name))
-        step = max(len(paths) // most, 1)
-        for path in paths[::step]:
-            with open_evidence(path, path.name) as stream:
-                data = stream.read_exactly(1 << 20)
-            yield data[:size]
-            middle = data.find(b"\n", len(data) // 2) + 1
-            if len(data) > 2 * size and middle:
-                yield data[middle : middle + size]
-
-    return seeds
-
-
-def _split_seeds() -> Iterator[bytes]:
-    for data in _recorded("strace.log*", size=2000, most=10)():
-        lines = [line.partition(b" ")[2].lstrip() for line in data.split(b"\n")]
-        yield b"\n".join([*lines[: len(lines) // 2], b"==", *lines[len(lines) // 2 :]])
-
-
-def _messages() -> Iterator[bytes]:
-    """Yield DNS messages out of recorded captures."""
-    for frame in _frames():
-        if frame[12:14] == b"\x08\x00" and frame[23:24] == b"\x11" and b"\x00\x35" in frame[34:38]:
-            yield frame[42:]
-
-
-def _payloads() -> Iterator[bytes]:
-    for frame in _frames():
-        if frame[12:14] == b"\x08\x00" and frame[23:24] == b"\x06" and len(frame) > 80:
-            yield frame[54:]
-
-
-def _frames() -> Iterator[bytes]:
-    for data in _recorded("capture.pcap*", size=1 << 20, most=30)():
-        at = 24
-        while at + 16 <= len(data):
-            size = int.from_bytes(data[at + 8 : at + 12], "little")
-            yield data[at + 16 : at + 16 + size]
-            at += 16 + size
-
-
-def _traces() -> Iterator[bytes]:
-    from mcpdetect.ingest.open import open_trace
-    from mcpdetect.ingest.tracefile import write_trace
-
-    folders = sorted(path.parent for path in _CORPUS.rglob("manifest.json"))
-    for folder in folders[:: max(len(folders) // 6, 1)]:
-        for form in ("json", "jsonl"):
-            out = io.BytesIO()
-            write_trace(out, open_trace(folder), form=form)
-            yield out.getvalue()[:12_000]
-
-
-def _programs() -> Iterator[bytes]:
-    sys.path.insert(0, str(Path(__file__).parents[1] / "ingest"))
-    program: bytes = importlib.import_module("elf_programs").Crafted().build()
-    yield program
-    yield program + b"\xff Go buildinf:\x08\x02" + bytes(16) + b"\x08go1.22.1\x00"
-
-
-_QUERY_LOGS = (
-    (
-        b"Nov 30 12:19:52 dnsmasq[1643]: query[A] www.example.test from 10.77.0.2\n"
-        b"Nov 30 12:19:52 dnsmasq[1643]: reply www.example.test is 203.0.113.9\n"
-    ),
-    (
-        b"[1796037684] unbound[27638:0] info: 10.77.0.2 api.example.test. A IN\n"
-        b"[1796037684] unbound[27638:0] info: 10.77.0.2 api.example.test. A IN NOERROR 0.000000 1 60\n"
-    ),
-    (
-        b"30-Nov-2026 11:23:54.944 client @0x7f9041aeb098 10.77.0.2#39617 (api.example.test): query: api.example.test "
-        b"IN A +E(0)K (10.77.0.1)\n"
-    ),
-    b'[INFO] 10.77.0.2:15439 - 50129 "AAAA IN api.example.test. tcp 54 true 65535" NXDOMAIN qr,aa,rd 147 0.0000465s\n',
-    b"Nov 30 11:23:54 host systemd-resolved[412]: Looking up RR for api.example.test IN A.\n",
-    (
-        b"#separator \\x09\n#fields\tts\tuid\tid.orig_h\tid.orig_p\tid.resp_h\tid.resp_p\tproto\tquery\tqtype_name\n"
-        b"1796037684.1\tC1\t10.77.0.2\t3333\t10.77.0.1\t53\tudp\tapi.example.test\tA\n"
-    ),
-    b'{"ts":1796037684.1,"id.orig_h":"10.77.0.2","id.resp_h":"10.77.0.1","query":"api.example.test","answers":[]}\n',
-)
-_FIREWALL_LOGS = (
-    (
-        b"Nov 30 12:00:00 host kernel: [   12.345678] DROP: IN= OUT=eth0 SRC=10.0.2.15 DST=1.1.1.1 LEN=60 TOS=0x00 "
-        b"PREC=0x00 TTL=64 ID=1 DF PROTO=TCP SPT=4000 DPT=443 WINDOW=64240 RES=0x00 SYN URGP=0\n"
-    ),
-    (
-        b'{"__REALTIME_TIMESTAMP":"1796037684000000","MESSAGE":"DROP: IN= OUT=eth0 SRC=10.0.2.15 DST=1.1.1.1 PROTO=UDP '
-        b'SPT=1 DPT=53"}\n'
-    ),
-    (
-        b"table inet filter {\n\tchain output {\n\t\ttype filter hook output priority filter; policy accept;\n"
-        b"\t\tudp dport 53 counter packets 4 bytes 240 drop\n\t}\n}\n"
-    ),
-    (
-        b'{"nftables": [{"metainfo": {"version": "1.0.6"}}, {"rule": {"family": "inet", "table": "f", "chain": "o", '
-        b'"expr": [{"counter": {"packets": 3, "bytes": 180}}, {"drop": null}]}}]}\n'
-    ),
-)
-_YAML = (
-    b"home: /home/u\nfiles:\n  .env: DOTENV\n  /etc/key: {kind: KEY, value: CANARY-KEY-12345678}\ntag: x1y2z3\n",
-    b"environment:\n  TOKEN: {kind: T, value: CANARY-T-12345678}\n",
-)
-
-
-def _with(texts: tuple[bytes, ...], *names: str) -> Callable[[], Iterator[bytes]]:
-    def seeds() -> Iterator[bytes]:
-        yield from texts
-        if names:
-            yield from _recorded(*names)()
-
-    return seeds
-
-
-def _labels() -> Iterator[bytes]:
-    yield from _YAML
-    yield from (path.read_bytes() for path in sorted(_CORPUS.parent.joinpath("labels").rglob("*.yaml"))[::8])
-    yield from (path.read_bytes() for path in sorted(_CORPUS.rglob("expect.yaml")))
-
-
 TARGETS: dict[str, Target] = {
-    "strace": Target(_adapter(_strace), _recorded("strace.log*")),
-    "strace-set": Target(_strace_set, _split_seeds),
-    "pcap": Target(_adapter(_pcap), _recorded("capture.pcap*"), 8192),
-    "dnswire": Target(_dnswire, _messages, 1024),
-    "tls": Target(_tls, _payloads, 2048),
-    "dnslog": Target(_adapter(_dnslog), _with(_QUERY_LOGS, "dnsmasq.log*"), 4096),
-    "firewall": Target(_adapter(_firewall), _with(_FIREWALL_LOGS, "nft.txt"), 4096),
-    "mcp": Target(_adapter(_mcp), _recorded("mcp.jsonl*")),
-    "trace": Target(_trace, _traces, 16_384),
-    "elf": Target(_adapter(_elf), _programs, 4096),
-    "manifest": Target(_manifest, _recorded("manifest.json", size=20_000, most=8), 8192),
-    "yaml": Target(_yaml, _labels, 4096),
-    "sniff": Target(_sniff, _with((*_QUERY_LOGS, *_FIREWALL_LOGS), "strace.log*", "mcp.jsonl"), 4096),
+    "strace": Target(_adapter(_strace), seeds.recorded("strace.log*")),
+    "strace-set": Target(_strace_set, seeds.split_sets),
+    "pcap": Target(_adapter(_pcap), seeds.recorded("capture.pcap*"), 8192),
+    "dnswire": Target(_dnswire, seeds.messages, 1024),
+    "tls": Target(_tls, seeds.payloads, 2048),
+    "dnslog": Target(_adapter(_dnslog), seeds.with_recorded(seeds.QUERY_LOGS, "dnsmasq.log*"), 4096),
+    "firewall": Target(_adapter(_firewall), seeds.with_recorded(seeds.FIREWALL_LOGS, "nft.txt"), 4096),
+    "mcp": Target(_adapter(_mcp), seeds.recorded("mcp.jsonl*")),
+    "trace": Target(_trace, seeds.traces, 16_384),
+    "elf": Target(_adapter(_elf), seeds.programs, 4096),
+    "manifest": Target(_manifest, seeds.recorded("manifest.json", size=20_000, most=8), 8192),
+    "yaml": Target(_yaml, seeds.yaml_files, 4096),
+    "sniff": Target(
+        _sniff, seeds.with_recorded((*seeds.QUERY_LOGS, *seeds.FIREWALL_LOGS), "strace.log*", "mcp.jsonl"), 4096
+    ),
 }
 """Name -> target."""

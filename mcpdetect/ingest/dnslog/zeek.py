@@ -99,6 +99,7 @@ class ZeekLog(TextLog):
         self._separator, self._set_separator = b"\t", b","
         self._unset, self._empty = b"-", b"(empty)"
         self._fields: dict[str, int] = {}
+        self._width = 0
         self._told: list[tuple[str, int]] = []
         self._headed = self._closed = False
 
@@ -126,7 +127,7 @@ class ZeekLog(TextLog):
             yield from self._entry(where, line, self._clock.time(_json_stamp(entry.get("ts"))), values, answers, ttls)
             return
         columns = line.split(self._separator)
-        if not self._fields or len(columns) != len(self._fields):
+        if not self._fields or len(columns) != self._width:
             yield self._unparsed(where, line, "not as many columns as #fields names")
             return
         none = (self._unset, self._empty)
@@ -139,7 +140,9 @@ class ZeekLog(TextLog):
         if match := _SEPARATOR.match(line):
             self._separator = _character(match)
         elif _FIELDS.match(line):
-            self._fields = {field: at for at, field in enumerate(_split_fields(line, self._separator))}
+            fields = _split_fields(line, self._separator)
+            self._width = len(fields)  # a name may stand there twice
+            self._fields = {field: at for at, field in enumerate(fields)}
             self._told = [(key, self._fields[key]) for key in _TOLD if key in self._fields]
             self._headed, self._closed = True, False
         elif line.startswith(b"#close"):
