@@ -34,6 +34,7 @@ def observed(
         watches=dict.fromkeys(kinds, proof),
         begin_ns=begin_ns,
         end_ns=end_ns,
+        complete=proof in ("declared", "proved"),
         losses=losses or [],
     )
 

@@ -42,6 +42,7 @@ __all__ = [
     "execed",
     "expecting",
     "flow",
+    "flows_only",
     "hello",
     "logged",
     "opened",
@@ -52,6 +53,7 @@ __all__ = [
     "sent",
     "state",
     "turned_over",
+    "walled",
     "wire",
 ]
 
@@ -78,6 +80,16 @@ def calls(*losses: Loss, without: Iterable[str] = ()) -> Observation:
 
 def wire(*losses: Loss, begin_ns: int | None = 0, end_ns: int | None = 100 * S) -> Observation:
     return observed("packets", *WIRE, losses=list(losses), source="capture.pcap", begin_ns=begin_ns, end_ns=end_ns)
+
+
+def flows_only() -> Observation:
+    """Return a capture that watched the wire for flows and nothing more: it says nothing about names."""
+    return observed("packets", "net.flow", "net.packet", source="capture.pcap", end_ns=100 * S)
+
+
+def walled() -> Observation:
+    """Return a firewall whose counters were watched, and counted nothing."""
+    return observed("firewall", "firewall.drop", source="nft.txt", end_ns=100 * S)
 
 
 def logged(begin_ns: int = 0) -> Observation:

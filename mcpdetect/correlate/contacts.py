@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from mcpdetect.contract import Fact
+from mcpdetect.correlate.ends import OwnEnds
 from mcpdetect.correlate.target import Attempt, Proxied, Target
 from mcpdetect.model.addresses import is_remote, scope_of
 from mcpdetect.model.event import Event
@@ -90,7 +91,7 @@ class Contacts(Fact):
         self._datagrams: dict[tuple[str, str, int | None], Attempt] = {}
         self._datagram_keys: dict[str, list[tuple[str, str, int | None]]] = {}
         self._proxying: dict[str, Proxied] = {}
-        self._local: set[str] = set()
+        self._ends = OwnEnds()
         self.proxied: list[Proxied] = []
         self.unknown_destination: list[Where] = []
         self.refused_sockets: list[SocketOpen] = []
@@ -124,7 +125,7 @@ class Contacts(Fact):
     def targets(self) -> Iterator[Target]:
         """Yield every destination, in the order first met; to be asked when every event was read."""
         self._join_unknown()
-        yield from self._targets.values()
+        yield from self._ends.outside(self._targets.values())
 
     def _join_unknown(self) -> None:
         """Give attempts on sockets of unknown make to the one transport by which the wire knows their destination."""
@@ -370,13 +371,11 @@ class Contacts(Fact):
             self._proxying[event.socket] = proxied
 
     def _flow(self, event: NetFlow) -> None:
-        self._local.add(event.source)
+        self._ends.add(event)
         target = self._target(event.transport, event.address, event.port)
-        if target is None:
-            return
-        if len(target.flows) < MAX_KEPT:
+        if target is not None and len(target.flows) < MAX_KEPT:
             target.flows.append(event)
-        else:
+        elif target is not None:
             target.more_flows += 1
 
     def _packet(self, event: NetPacket) -> None:
@@ -389,7 +388,7 @@ class Contacts(Fact):
             if asked is not None and event.icmp_type == echo[1]:
                 asked.answered += 1
             return
-        if event.address in self._local or scope_of(event.address) == "multicast":
+        if event.address in self._ends.sources or scope_of(event.address) == "multicast":
             return
         target = self._target(event.protocol, event.address, None)
         if target is None:

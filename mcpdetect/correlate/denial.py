@@ -125,8 +125,11 @@ class Denial(Fact):
         free = sorted(target.flows, key=lambda flow: flow.t_ns or 0)
         judged = []
         for attempt in (*target.attempts, *target.later):
-            flow = _take(free, attempt)
-            judgement = self._judge(attempt, target, flow, view)
+            judgement = self._judge(attempt, target, _take(free, attempt), view)
+            if judgement.blocked is None and self.counted:
+                line = self.counted[0]
+                why = f"{judgement.why}; a denying firewall rule counted packets meanwhile"
+                judgement = Judgement(True, _firewall_mode(line), why, [*judgement.where, line.where])
             judged.append((attempt, judgement))
         return judged
 
@@ -188,9 +191,6 @@ class Denial(Fact):
             return Judgement(True, "output-drop", f"{what}; no packet of it reached the wire, which was captured", [])
         if view.udp_denied:
             return Judgement(True, "output-drop", f"{what}; datagram sends of this run met EPERM: a local filter", [])
-        if self.counted:
-            line = self.counted[0]
-            return Judgement(True, _firewall_mode(line), f"{what}; the firewall's counter grew", [line.where])
         return Judgement(None, None, f"{what}: blocked or slow, the calls alone cannot tell", [])
 
 

@@ -37,7 +37,10 @@ class EgressDirectIp(Detector):
         kinds=("socket.connect",),
         facts=(Contacts, Names, Processes, Explanations),
         # A capture alone shows what left, not what was tried: a local filter or a missing route leaves no packet.
-        needs=(AnyOf("contacts", Need("syscalls", (*_CALLS, "process.exec_failed"))),),
+        needs=(
+            AnyOf("contacts, tried or made", Need("syscalls", (*_CALLS, "process.exec_failed"))),
+            AnyOf("the wire", Need("packets", _WIRE)),
+        ),
         blind_to=(
             "an address whose name was looked up only to cover the contact",
             "a relay: a proxy, an ssh jump host or a service with a name that forwards to a bare address",

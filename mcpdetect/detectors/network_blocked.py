@@ -36,7 +36,10 @@ class NetworkBlocked(Detector):
         claim="no attempt to reach the network was denied",
         kinds=("socket.connect",),
         facts=(Contacts, Denial, Names, Processes, Explanations),
-        needs=(AnyOf("attempts and their results", Need("syscalls", _CALLS)),),
+        needs=(
+            AnyOf("attempts and their results", Need("syscalls", _CALLS)),
+            AnyOf("what became of them outside", Need("packets", ("net.flow",)), Need("firewall", ("firewall.drop",))),
+        ),
         blind_to=(
             "a datagram that is dropped on the way and to which no answer was due",
             "an attempt given up before its first retransmission",

@@ -67,9 +67,10 @@ class _Met:
     losses: list[tuple[str, Loss]]
     need: Need
     source: str
+    complete: bool
 
     def rank(self, least: Proof) -> tuple[bool, bool, int]:
-        return (not self.losses, proof_at_least(self.proof, least), PROOFS.index(self.proof))
+        return (self.complete and not self.losses, proof_at_least(self.proof, least), PROOFS.index(self.proof))
 
 
 def assess(spec: Spec, observations: list[Observation], least: Proof) -> Assessment:
@@ -93,6 +94,10 @@ def assess(spec: Spec, observations: list[Observation], least: Proof) -> Assessm
                     f"{least} is asked for",
                 )
             )
+        if spec.complete_run and not best.complete:
+            result.observable = False
+            detail = f"{best.source}: nothing says that it was recorded until the program ended"
+            result.limits.append(Limit("incomplete", detail))
         for source, loss in best.losses:
             result.observable = False
             result.limits.append(Limit(loss.what, f"{source}: {loss.detail}", True, loss.where, loss.count))
@@ -108,7 +113,9 @@ def _best(group: AnyOf, observations: list[Observation], least: Proof) -> _Met |
             if proof == "absent":
                 continue
             losses = _channel_losses(observation, need, observations)
-            met = _Met(proof, losses, need, observation.source)
+            # A manifest knows whether the recording lasted; without one only losses (a cut file, no exit) can tell.
+            complete = observation.complete or PROOFS.index(observation.proof) < PROOFS.index("declared")
+            met = _Met(proof, losses, need, observation.source, complete)
             if best is None or met.rank(least) > best.rank(least):
                 best = met
     return best

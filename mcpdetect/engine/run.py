@@ -124,13 +124,25 @@ def run_checks(
     working = [slot for slot in slots if not slot.unconfigured]
 
     fact_slots: dict[type[Fact], _FactSlot] = {}
+    broken: dict[type[Fact], str] = {}
     for fact_kind in _facts_of(fact for slot in working for fact in slot.kind.spec.facts):
-        fact = fact_kind(source.run, *(facts[used] for used in fact_kind.uses))
-        facts[fact_kind] = fact
-        fact_slots[fact_kind] = _FactSlot(fact)
+        if broken.keys() & set(fact_kind.uses):
+            broken[fact_kind] = next(broken[used] for used in fact_kind.uses if used in broken)
+            continue
+        error = guarded(
+            lambda kind: facts.update({kind: kind(source.run, *(facts[used] for used in kind.uses))}), fact_kind
+        )
+        if error is not None:
+            broken[fact_kind] = f"{fact_kind.__name__}, which it rests on, in its start: {crash_text(error, None)}"
+        else:
+            fact_slots[fact_kind] = _FactSlot(facts[fact_kind])
     for slot in working:
         for fact_kind in _facts_of(slot.kind.spec.facts):
-            fact_slots[fact_kind].used_by.append(slot)
+            if fact_kind in broken:
+                slot.crash = broken[fact_kind]
+            else:
+                fact_slots[fact_kind].used_by.append(slot)
+    working = [slot for slot in working if slot.crash is None]
     for slot in working:
         error = guarded(slot.start, slot.kind)
         if error is not None:

@@ -16,6 +16,7 @@ from made_events import (
     execed,
     expecting,
     flow,
+    flows_only,
     hello,
     logged,
     opened,
@@ -41,7 +42,9 @@ A = "203.0.113.20"
 
 
 def run(events: list[Event], *observations: Observation, resolvers: list[str] | None = None) -> CheckResult:
-    return check(ID, events, list(observations) or [calls()], run=Run(resolvers=resolvers or ["10.77.0.1"]))
+    return check(
+        ID, events, list(observations) or [calls(), flows_only()], run=Run(resolvers=resolvers or ["10.77.0.1"])
+    )
 
 
 def only(result: CheckResult) -> Finding:
@@ -122,7 +125,7 @@ def test_a_name_from_a_hosts_file_explains() -> None:
 def test_a_hosts_file_that_the_run_wrote_explains_nothing() -> None:
     hosts = read(5, "/etc/hosts", b"203.0.113.20 vendor.test\n")
     assert only(run([changed(4, "write", "/etc/hosts"), hosts, connect(6, A)])).facts["address"] == A
-    unwatched = run([hosts, connect(6, A)], calls(without=["file.change"]))
+    unwatched = run([hosts, connect(6, A)], calls(without=["file.change"]), flows_only())
     assert (unwatched.verdict, [limit.what for limit in unwatched.limits]) == ("not_observable", ["names-unknown"])
 
 
@@ -136,13 +139,13 @@ def test_an_answer_that_only_another_container_asked_for_clears_nobody() -> None
     assert (finding.process, finding.facts["address"]) == ("91", A)
     on_the_wire = only(run([*others, flow(1, A)], calls(), wire(), logged()))
     assert on_the_wire.reason.endswith("Others know the address as cdn.test.")
-    asked_too = run([*others, asked(4, "cdn.test")], calls(), logged())
+    asked_too = run([*others, asked(4, "cdn.test")], calls(), logged(), flows_only())
     assert asked_too.verdict == "not_detected"
 
 
 def test_evidence_of_names_that_begins_after_the_contact_leaves_the_name_unknown() -> None:
     cut = calls(Loss("string-cut", "buffers are cut", touches=["data:socket.send", "socket.receive"]))
-    result = run([connect(1, A, t=S)], cut, logged(begin_ns=5 * S))
+    result = run([connect(1, A, t=S)], cut, logged(begin_ns=5 * S), flows_only())
     assert result.verdict == "not_observable"
     assert result.limits == [
         Limit("names-late", f"{A}:443: it was contacted before the evidence of names begins", True, where(1))
@@ -151,7 +154,9 @@ def test_evidence_of_names_that_begins_after_the_contact_leaves_the_name_unknown
 
 def test_without_any_evidence_of_names_the_name_is_unknown_and_a_claimed_one_is_a_hint() -> None:
     deaf = calls(without=["socket.receive"])
-    wire_without_names = Observation("packets", "capture.pcap", "pcap", watches={"net.flow": "inferred"})
+    wire_without_names = Observation(
+        "packets", "capture.pcap", "pcap", watches={"net.flow": "inferred", "net.packet": "inferred"}
+    )
     result = run([connect(1, A), hello(4, A, "api.vendor.test")], deaf, wire_without_names)
     assert result.limits == [
         Limit(
@@ -183,7 +188,7 @@ def test_names_that_the_evidence_hides_leave_the_name_unknown(event: Event) -> N
 
 
 def test_a_hosts_file_that_was_opened_and_whose_reads_were_not_watched_leaves_the_name_unknown() -> None:
-    result = run([opened(2, "/etc/hosts"), connect(3, A)], calls(without=["file.read"]))
+    result = run([opened(2, "/etc/hosts"), connect(3, A)], calls(without=["file.read"]), flows_only())
     assert (result.verdict, [limit.what for limit in result.limits]) == ("not_observable", ["names-unknown"])
     assert run([opened(2, "/etc/hosts"), connect(3, A)]).verdict == "detected"
 
@@ -238,13 +243,13 @@ def test_an_unknown_resolver_is_taken_for_one_and_forbids_the_claim() -> None:
         asked(1, "vendor.test", server="203.0.113.53"),
         sent(1, "203.0.113.53", transport="udp", port=53, socket="s4"),
     ]
-    result = check(ID, events, [calls()])
+    result = check(ID, events, [calls(), flows_only()])
     assert (result.verdict, [(limit.what, limit.hides) for limit in result.limits]) == (
         "not_observable",
         [("resolver-unknown", True)],
     )
     own_log = asked(1, "vendor.test", seen_in="dns", server=None)
-    noted = check(ID, [*events, own_log], [calls(), logged()])
+    noted = check(ID, [*events, own_log], [calls(), logged(), flows_only()])
     assert (noted.verdict, [(limit.what, limit.hides) for limit in noted.limits]) == (
         "not_detected",
         [("resolver-unknown", False)],
@@ -275,7 +280,7 @@ def test_packets_are_not_excused_while_a_call_may_have_made_them(event: Event) -
 
 def test_a_raw_socket_needs_a_capture_before_anything_is_claimed() -> None:
     raw = SocketOpen(where(1), S, "socket", 3, family="packet", type="raw", fd=3, socket="s1")
-    assert run([raw]).verdict == "not_observable"
+    assert run([raw], calls()).verdict == "not_observable"
     result = run([raw], calls(), wire())
     assert (result.verdict, [(limit.what, limit.hides) for limit in result.limits]) == (
         "not_detected",
@@ -388,3 +393,10 @@ def test_less_evidence_never_turns_the_verdict_over(scene: str, declared: bool) 
     resolvers = ["10.77.0.1"] if declared else []
     turned = turned_over(ID, events, observations, run=Run(resolvers=resolvers))
     assert turned == []
+
+
+@pytest.mark.parametrize("missing", ["syscalls", "packets"])
+def test_neither_calls_nor_the_wire_alone_clear_a_run(missing: str) -> None:
+    kept = [item for item in (calls(), flows_only()) if item.channel != missing]
+    result = run([], *kept)
+    assert (result.verdict, [limit.what for limit in result.limits]) == ("not_observable", ["missing-channel"])

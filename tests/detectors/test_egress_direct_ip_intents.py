@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from hand_sources import where
-from made_events import S, answer, asked, calls, check, connect, execed, flow, logged, turned_over, wire
+from made_events import S, answer, asked, calls, check, connect, execed, flow, flows_only, logged, turned_over, wire
 
 from mcpdetect.correlate import contacts as contacts_module
 from mcpdetect.correlate import names as names_module
@@ -19,7 +19,7 @@ A = "203.0.113.20"
 
 
 def run(events: list[Event], *observations: Observation) -> CheckResult:
-    return check(ID, events, list(observations) or [calls()], run=Run(resolvers=["10.77.0.1"]))
+    return check(ID, events, list(observations) or [calls(), flows_only()], run=Run(resolvers=["10.77.0.1"]))
 
 
 def only(result: CheckResult) -> Finding:

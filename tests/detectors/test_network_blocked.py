@@ -21,6 +21,7 @@ from made_events import (
     sent,
     state,
     turned_over,
+    walled,
     wire,
 )
 
@@ -37,7 +38,7 @@ CLAIM = "no attempt to reach the network was denied"
 
 
 def run(events: list[Event], *observations: Observation, mode: str = "unknown") -> CheckResult:
-    return check(ID, events, list(observations) or [calls()], run=Run(mode=mode))
+    return check(ID, events, list(observations) or [calls(), walled()], run=Run(mode=mode))
 
 
 def only(result: CheckResult) -> Finding:
@@ -224,7 +225,7 @@ def test_a_name_refused_by_the_resolvers_configuration_is_blocked_and_a_missing_
 
     finding = only(run(answered("policy"), calls(), logged()))
     assert finding.facts["denial"] == "policy"
-    assert run(answered("upstream"), calls(), logged()).verdict == "not_detected"
+    assert run(answered("upstream"), calls(), logged(), walled()).verdict == "not_detected"
     assert only(run(answered("upstream"), calls(), logged(), mode="denied")).facts["denial"] == "name-service"
 
 
@@ -268,7 +269,7 @@ def test_a_proxy_that_refuses_blocks_the_destination_and_not_itself(status: int)
 
 def test_a_proxy_that_connects_blocks_nothing_and_one_whose_answer_is_unseen_is_told() -> None:
     assert run(through_proxy(b"200 OK\r\n")).verdict == "not_detected"
-    result = run(through_proxy(None), calls(without=["socket.receive"]))
+    result = run(through_proxy(None), calls(without=["socket.receive"]), walled())
     assert (result.verdict, result.reason) == (
         "not_observable",
         "exfil.test:443: the evidence does not show what the proxy answered",
@@ -394,3 +395,11 @@ SCENES: dict[str, tuple[list[Event], list[Observation]]] = {
 def test_less_evidence_never_turns_the_verdict_over(scene: str) -> None:
     events, observations = SCENES[scene]
     assert turned_over(ID, events, observations) == []
+
+
+def test_calls_alone_never_say_that_nothing_was_denied() -> None:
+    result = run([connect(1)], calls())
+    assert (result.verdict, result.limits) == (
+        "not_observable",
+        [Limit("missing-channel", "what became of them outside: no packets evidence; no firewall evidence")],
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 
 import pytest
@@ -38,13 +39,17 @@ BEFORE = """\
 AFTER = "50 exit_group(0) = ?\n50 +++ exited with 0 +++\n"
 TCP = "50 socket(AF_INET, SOCK_STREAM|SOCK_CLOEXEC, IPPROTO_TCP) = {}\n"
 UDP = "50 socket(AF_INET, SOCK_DGRAM|SOCK_CLOEXEC, IPPROTO_IP) = {}\n"
+# A capture that ran and saw nothing but a question for a link address (ARP, RFC 826).
+ARP = bytes.fromhex("ffffffffffff020000000001080600010800060400010200000000010a4d00020000000000000a4d0001")
+QUIET = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1) + struct.pack("<IIII", 1, 0, len(ARP), len(ARP)) + ARP
 FIRST = BEFORE.count("\n") + 1
 
 
 def run(tmp_path: Path, text: str) -> dict[str, CheckResult]:
     log = tmp_path / "strace.log"
     log.write_text(BEFORE + text + AFTER)
-    source = mcpdetect.open_evidence_files(strace=[log])
+    (tmp_path / "eth0.pcap").write_bytes(QUIET)
+    source = mcpdetect.open_evidence_files(strace=[log], pcap=[tmp_path / "eth0.pcap"])
     result = mcpdetect.check(source, secrets=SECRETS, expectations=EXPECT)
     assert [check.check for check in result.checks if check.verdict == "error"] == []
     return {check.check: check for check in result.checks}
