@@ -206,6 +206,12 @@ def _http(call: Call, recorder: Recorder, socket: Socket, remote: Peer | None, d
     socket.sent = method != b"CONNECT"
     end = data.find(b"\r\n\r\n")
     host = _HOST.search(data[: end if end >= 0 else len(data)])
+    if host and cut and host.end() == len(data):
+        host = None  # cut within its value: what is left of a name is another name
+    if cut and match.end(2) == len(data) and (method == b"CONNECT" or b"://" in target):
+        # CONNECT exfil.te...: what is left of the host is another host
+        recorder.loss("name-hidden", "a request through a proxy whose host strace cut", call, note=True)
+        return
     recorder.emit(
         HttpRequest(
             call.where,

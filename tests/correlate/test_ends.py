@@ -1,0 +1,48 @@
+"""Which end of a flow is the run itself."""
+
+from __future__ import annotations
+
+from mcpdetect.correlate.contacts import Contacts
+from mcpdetect.model.net import NetFlow, SocketConnect
+from mcpdetect.model.place import Where
+from mcpdetect.model.trace import Run
+
+OWN, RESOLVER, SITE = "10.200.0.2", "10.200.0.1", "203.0.113.5"
+
+
+def flow(at: int, source: str, address: str, port: int, source_port: int = 40_000) -> NetFlow:
+    where = Where("capture.pcap", at, unit="packet")
+    return NetFlow(where, at, transport="udp", source=source, source_port=source_port, address=address, port=port)
+
+
+def destinations(*flows: NetFlow | SocketConnect) -> list[str]:
+    contacts = Contacts(Run())
+    for one in flows:
+        contacts.on_event(one)
+    return [target.address for target in contacts.targets()]
+
+
+def test_an_answer_whose_question_was_lost_makes_no_destination_of_the_run_itself() -> None:
+    lost = flow(3, RESOLVER, OWN, 40_001, source_port=53)
+    assert destinations(lost, flow(4, OWN, SITE, 443)) == [SITE]
+    assert destinations(flow(4, OWN, SITE, 443), lost) == [SITE]
+    assert destinations(flow(4, OWN, SITE, 443), lost, flow(5, "fd00::2", "2001:db8::1", 443)) == [SITE, "2001:db8::1"]
+
+
+def test_a_destination_is_kept_where_the_own_address_is_not_certain() -> None:
+    # one flow alone: either end may be the run
+    assert destinations(flow(3, RESOLVER, OWN, 40_001, source_port=53)) == [OWN]
+    # every flow is between the same two
+    assert destinations(flow(1, SITE, OWN, 9), flow(2, OWN, SITE, 443)) == [OWN, SITE]
+    # two interfaces: no address is at every flow
+    other = flow(2, "192.168.7.7", "198.51.100.9", 443)
+    assert destinations(flow(1, OWN, SITE, 443), other) == [SITE, "198.51.100.9"]
+
+
+def test_a_stranger_that_sends_first_stays_a_destination() -> None:
+    assert destinations(flow(1, SITE, OWN, 9), flow(2, OWN, SITE, 443), flow(3, OWN, RESOLVER, 53)) == [SITE, RESOLVER]
+
+
+def test_an_address_that_a_call_names_is_a_destination_whatever_the_flows_say() -> None:
+    call = SocketConnect(Where("strace.log", 1), 1, "5", 0, transport="tcp", address=OWN, port=80)
+    assert destinations(flow(1, OWN, SITE, 443), flow(2, OWN, RESOLVER, 53), call) == [SITE, RESOLVER, OWN]
