@@ -7,6 +7,7 @@ drop further on leaves repeated SYNs and never an errno; rejects and routes each
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -224,9 +225,11 @@ def _alone(flow: NetFlow) -> Judgement | None:
 
 
 def _firewall_mode(line: FirewallDrop) -> DenialMode:
+    """Return the mode that a rule's own words say: ``MCPD-OUT``, ``inet deny out hook output``; whole words only."""
+    local = not {"out", "output"}.isdisjoint(re.split(r"[^a-z0-9]+", line.prefix.lower()))
     if line.action == "reject":
-        return "output-reject" if "out" in line.prefix.lower() else "rejected-on-path"
-    return "output-drop" if "out" in line.prefix.lower() else "dropped-on-path"
+        return "output-reject" if local else "rejected-on-path"
+    return "output-drop" if local else "dropped-on-path"
 
 
 def _by_icmp(flow: NetFlow, extra: list[Where]) -> Judgement:
