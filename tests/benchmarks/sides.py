@@ -12,7 +12,7 @@ import json
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -57,10 +57,26 @@ def _strace(kinds: frozenset[str] | None) -> Side:
 
 
 def _asked() -> frozenset[str]:
-    """Return the kinds that all installed checks ask for together."""
-    from mcpdetect.engine.discovery import select
+    """Return the kinds that all installed checks, and the facts they rest on, ask a run for."""
+    from mcpdetect import check
+    from mcpdetect.model.event import Event
+    from mcpdetect.model.observation import Observation
+    from mcpdetect.model.trace import Run
 
-    return frozenset(kind for detector in select(None).values() for kind in detector.spec.kinds)
+    class Nothing:
+        run = Run()
+        asked: frozenset[str] = frozenset()
+
+        def events(self, wanted: frozenset[str] | None = None) -> Iterator[Event]:
+            self.asked = wanted or frozenset()
+            return iter(())
+
+        def observations(self) -> list[Observation]:
+            return []
+
+    nothing = Nothing()
+    check(nothing)
+    return nothing.asked
 
 
 def _strace_asked(files: list[str]) -> Callable[[], int]:
