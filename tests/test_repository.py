@@ -68,7 +68,7 @@ def test_no_file_names_a_path_of_the_machine_it_was_written_on() -> None:
 
 
 def test_no_file_names_a_package_index() -> None:
-    setting = re.compile(rb"(extra-)?index-url|trusted-host|\"resolved\":")
+    setting = re.compile(rb"(extra-)?index-url|trusted-host|\"resolved\": *\"http")
     wrong = [
         name
         for name in tracked()

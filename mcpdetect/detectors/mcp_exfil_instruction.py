@@ -80,7 +80,7 @@ class McpExfilInstruction(Detector):
         """Judge every text of one listed definition."""
         if isinstance(event, McpTool):
             for text in event.texts:
-                for hit, folded, level in judge(text.text, self._words):
+                for hit, folded, level in _judge(text.text, self._words):
                     yield self._found(event, text, hit, folded, level)
 
     def _found(self, event: McpTool, text: McpText, hit: _Hit, folded: Folded, level: Level) -> Finding:
@@ -112,7 +112,7 @@ class McpExfilInstruction(Detector):
         )
 
 
-def judge(text: str, words: Vocabulary) -> Iterator[tuple[_Hit, Folded, Level]]:
+def _judge(text: str, words: Vocabulary) -> Iterator[tuple[_Hit, Folded, Level]]:
     """Yield what a text orders, each rule once, with the folded text and the level.
 
     Args:

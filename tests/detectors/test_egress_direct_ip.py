@@ -393,10 +393,3 @@ def test_less_evidence_never_turns_the_verdict_over(scene: str, declared: bool) 
     resolvers = ["10.77.0.1"] if declared else []
     turned = turned_over(ID, events, observations, run=Run(resolvers=resolvers))
     assert turned == []
-
-
-@pytest.mark.parametrize("missing", ["syscalls", "packets"])
-def test_neither_calls_nor_the_wire_alone_clear_a_run(missing: str) -> None:
-    kept = [item for item in (calls(), flows_only()) if item.channel != missing]
-    result = run([], *kept)
-    assert (result.verdict, [limit.what for limit in result.limits]) == ("not_observable", ["missing-channel"])

@@ -395,11 +395,3 @@ SCENES: dict[str, tuple[list[Event], list[Observation]]] = {
 def test_less_evidence_never_turns_the_verdict_over(scene: str) -> None:
     events, observations = SCENES[scene]
     assert turned_over(ID, events, observations) == []
-
-
-def test_calls_alone_never_say_that_nothing_was_denied() -> None:
-    result = run([connect(1)], calls())
-    assert (result.verdict, result.limits) == (
-        "not_observable",
-        [Limit("missing-channel", "what became of them outside: no packets evidence; no firewall evidence")],
-    )
