@@ -277,7 +277,7 @@ class Image:
         """Yield name, type and content of the notes that segments hold (gABI, note section)."""
         seen = 0
         for segment in self.segments:
-            if segment.kind != "PT_NOTE":
+            if segment.kind != "PT_NOTE" or seen >= _MOST_NOTES:
                 continue
             raw = self.read(segment.offset, min(segment.size, 65536))
             step = 8 if segment.align == 8 else 4

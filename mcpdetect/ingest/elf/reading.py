@@ -21,6 +21,7 @@ _BLOCK = 1 << 20
 _MOST_NAMES = 1024
 _MOST_FUNCTIONS = 1024
 _LONGEST = 80
+_MOST_CODE = 4
 _DF_1_PIE = 0x08000000
 
 PACKED_CODE = 7200
@@ -246,8 +247,9 @@ def _randomness(image: Image, made: ElfFacts) -> None:
     if packed_by_upx(image):
         made.packed = "upx"
         return
-    code = [value for segment in loads if segment.executable and (value := entropy(image, segment)) is not None]
-    if code and max(code) >= PACKED_CODE:
+    # Linkers make one segment of code, packers two; of a thousand made to keep us busy the largest will do.
+    code = sorted((one for one in loads if one.executable), key=lambda segment: segment.size)[-_MOST_CODE:]
+    if any((entropy(image, segment) or 0) >= PACKED_CODE for segment in code):
         made.packed = "entropy"
 
 
