@@ -91,7 +91,7 @@ class Contacts(Fact):
         self._datagrams: dict[tuple[str, str, int | None], Attempt] = {}
         self._datagram_keys: dict[str, list[tuple[str, str, int | None]]] = {}
         self._proxying: dict[str, Proxied] = {}
-        self._ends = OwnEnds()
+        self._ends = OwnEnds(run.resolvers)
         self.proxied: list[Proxied] = []
         self.unknown_destination: list[Where] = []
         self.refused_sockets: list[SocketOpen] = []

@@ -246,6 +246,8 @@ def _by_flow(attempt: Attempt, flow: NetFlow, what: str, extra: list[Where]) -> 
     if flow.icmp:
         return _by_icmp(flow, extra)
     if flow.syn_ack and flow.syn < 2:
+        if flow.packets_out <= flow.syn:
+            return Judgement(None, None, "answered on the wire, but the capture has no acknowledgement of it", extra)
         return Judgement(False, None, "the connection was established on the wire", extra)
     if flow.syn_ack:
         return Judgement(True, "input-drop", f"{what}; answers are on the wire, yet the SYN was repeated", extra)

@@ -170,7 +170,8 @@ class Names(Fact):
                 elif "/etc/resolv.conf" in (event.path, event.target):
                     self.resolvers_changed = self.resolvers_changed or event.where
         elif isinstance(event, NetFlow):
-            self._local.add(event.source)
+            answer = event.source_port == 53 and event.source in self.resolvers  # its question was not captured
+            self._local.add(event.address if answer else event.source)
         elif isinstance(event, SocketConnect):
             if event.ok and event.path in _NAME_SERVICES:
                 self.asked_elsewhere = self.asked_elsewhere or event.where
@@ -262,6 +263,9 @@ class Names(Fact):
             lookup.types.append(event.type)
 
     def _answer(self, event: DnsAnswer) -> None:
+        if event.name and not event.records and event.seen_in == "syscalls":
+            # its records lie beyond a cut
+            self.unreadable_answers += event.rcode == "NOERROR" and not event.no_data
         if event.name is None and not event.records:
             self.unreadable_answers += 1
             return

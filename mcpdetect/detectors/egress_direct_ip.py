@@ -191,7 +191,8 @@ class EgressDirectIp(Detector):
         unread = None if context.watched("syscalls", "file.read") else names.hosts_unread()
         if names.hosts_hidden is not None or unread is not None:
             return "names-unknown", f"a hosts file was read whose content the evidence does not show{hint}"
-        if claimed and not context.watched("syscalls", "file.read"):
+        unclaimed = not target.attempts and not context.watched("packets", "http.request", "tls.client_hello")
+        if (claimed or unclaimed) and not context.watched("syscalls", "file.read"):
             return "names-unknown", f"a hosts file may name it, and reads of files were not watched{hint}"
         first, begun = target.first_ns, self._names_begin()
         if not called and later(begun, first):

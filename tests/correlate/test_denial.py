@@ -134,7 +134,8 @@ WITH_PACKETS: list[tuple[str, list[Event], bool | None, DenialMode | None]] = [
     ),
     ("udp lost on the way", [*datagram(), flow(1, transport="udp", port=5140)], None, None),
     ("udp answered on the wire", [*datagram(), flow(1, transport="udp", port=5140, packets_in=1)], False, None),
-    ("established on the wire", [*silent(), flow(1, syn_ack=1)], False, None),
+    ("established on the wire", [*silent(), flow(1, syn_ack=1, packets_out=2)], False, None),
+    ("answered, and the answer never acknowledged", [*silent(), flow(1, syn=1, syn_ack=1, packets_out=1)], None, None),
 ]
 
 
@@ -208,7 +209,7 @@ def test_flows_are_dealt_to_attempts_by_time() -> None:
         state(2, "so_error", "0", t=S + MS),
         connect(3, pending=True, t=20 * S, socket="s2"),
         state(4, "close", t=26 * S, socket="s2"),
-        flow(1, t=S, syn_ack=1),
+        flow(1, t=S, syn_ack=1, packets_out=2),
         flow(5, t=20 * S, syn=4, source_port=40001),
     ]
     results = judged(events, packets=True)
@@ -239,10 +240,10 @@ def wire_alone(events: list[Event]) -> tuple[bool | None, DenialMode | None] | N
         ([dropped(1)], (True, "output-drop")),
         ([dropped(1, action="reject", prefix="FWD")], (True, "rejected-on-path")),
         ([dropped(1, action="logged")], (None, None)),
-        ([dropped(1, action="logged"), flow(1, syn_ack=1)], None),
+        ([dropped(1, action="logged"), flow(1, syn_ack=1, packets_out=2)], None),
         ([flow(1, syn=3)], (True, "dropped-on-path")),
         ([flow(1)], (None, None)),
-        ([flow(1, syn_ack=1)], None),
+        ([flow(1, syn_ack=1, packets_out=2)], None),
         ([flow(1, icmp=(3, 13))], (True, "rejected-on-path")),
         ([flow(1, icmp=(3, 3), packets_in=1)], None),
         ([flow(1, midstream=True, syn=0)], None),
@@ -283,5 +284,5 @@ def test_denial_without_contacts_is_a_fault_of_the_caller() -> None:
 def test_the_wire_decides_what_an_so_error_of_zero_means() -> None:
     waiting = [connect(1, pending=True), state(2, "so_error", "0", t=5 * S)]
     assert one([*waiting, flow(1, syn=4)], packets=True) == (True, "dropped-on-path")
-    assert one([*waiting, flow(1, syn=1, syn_ack=1)], packets=True) == (False, None)
+    assert one([*waiting, flow(1, syn=1, syn_ack=1, packets_out=2)], packets=True) == (False, None)
     assert one(waiting, packets=True) == (True, "output-drop")

@@ -15,8 +15,8 @@ def flow(at: int, source: str, address: str, port: int, source_port: int = 40_00
     return NetFlow(where, at, transport="udp", source=source, source_port=source_port, address=address, port=port)
 
 
-def destinations(*flows: NetFlow | SocketConnect) -> list[str]:
-    contacts = Contacts(Run())
+def destinations(*flows: NetFlow | SocketConnect, resolvers: tuple[str, ...] = ()) -> list[str]:
+    contacts = Contacts(Run(resolvers=list(resolvers)))
     for one in flows:
         contacts.on_event(one)
     return [target.address for target in contacts.targets()]
@@ -37,6 +37,13 @@ def test_a_destination_is_kept_where_the_own_address_is_not_certain() -> None:
     # two interfaces: no address is at every flow
     other = flow(2, "192.168.7.7", "198.51.100.9", 443)
     assert destinations(flow(1, OWN, SITE, 443), other) == [SITE, "198.51.100.9"]
+
+
+def test_whom_a_configured_resolver_answers_is_the_run() -> None:
+    lost = flow(3, RESOLVER, OWN, 40_001, source_port=53)
+    assert destinations(lost, resolvers=(RESOLVER,)) == []
+    assert destinations(flow(3, SITE, OWN, 40_001, source_port=53), resolvers=(RESOLVER,)) == [OWN]
+    assert destinations(flow(3, RESOLVER, OWN, 40_001, source_port=54), resolvers=(RESOLVER,)) == [OWN]
 
 
 def test_a_stranger_that_sends_first_stays_a_destination() -> None:

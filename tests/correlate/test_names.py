@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hand_sources import where
 from made_events import MS, S, answer, asked, changed, connect, flow, hello, opened, read
@@ -160,6 +162,11 @@ def test_hidden_names_and_unreadable_answers_are_counted() -> None:
     names = met(asked(1, None), answer(2, None))
     assert names.lookups[""].asked == {"syscalls": 1}
     assert names.unreadable_answers == 1
+    cut = DnsAnswer(where(3), S, seen_in="syscalls", name="a.test", rcode="NOERROR")
+    assert met(cut).unreadable_answers == 1
+    assert met(replace(cut, no_data=True)).unreadable_answers == 0
+    assert met(replace(cut, rcode="NXDOMAIN")).unreadable_answers == 0
+    assert met(replace(cut, seen_in="dns")).unreadable_answers == 0
 
 
 def test_address_hints_of_https_records_are_names_too() -> None:
