@@ -64,3 +64,40 @@ def test_every_check_says_what_the_label_says(label: Label) -> None:
     told = [f"{said.check}: expected {said.expected}, got {said.got}" for said in outcome.checks if not said.agrees]
     assert outcome.ok, f"{outcome.state}: {outcome.error or told or label.todo}"
     assert outcome.whole
+
+
+MODES = {
+    "output-drop": "output-drop",
+    "output-reject": "output-reject",
+    "output-reject-admin": "output-reject",
+    "output-reject-reset": "output-reject",
+    "input-drop": "input-drop",
+    "gateway-drop": "dropped-on-path",
+    "gateway-drop-dns-open": "dropped-on-path",
+    "gateway-reject": "rejected-on-path",
+    "gateway-reject-admin": "rejected-on-path",
+    "gateway-reject-reset": "rejected-on-path",
+    "no-route": "no-route",
+    "unreachable": "route-unreachable",
+    "prohibit": "route-prohibit",
+    "blackhole": "route-blackhole",
+    "link-down": "link-down",
+    "dns-nxdomain": "name-service",
+    "dns-servfail": "name-service",
+    "dns-refused": "name-service",
+}
+"""How the network was denied to the word a finding must use for it."""
+# A datagram that a local filter rejects gets EPERM, as one that it drops does: nothing tells them apart.
+ALIKE = {"network/blocked/c-udp4-output-reject": "output-drop"}
+DENIED = [label for label in LABELS if label.subject == "network.blocked" and label.truth == "fires"]
+
+
+def test_every_way_of_denying_is_seen_in_some_case() -> None:
+    assert {label.axes["denial"] for label in DENIED} == set(MODES)
+
+
+@pytest.mark.parametrize("label", [one for one in DENIED if one.todo is None], ids=lambda label: str(label.case))
+def test_the_way_of_denying_is_told_from_the_evidence(label: Label) -> None:
+    result = mcpdetect.check(CORPUS / label.case, checks=["network.blocked"])
+    wanted = ALIKE.get(label.case, MODES[label.axes["denial"]])
+    assert [finding.facts["denial"] for finding in result.checks[0].findings] == [wanted]
