@@ -1,17 +1,20 @@
-"""``python -m controls list | record | verify | label``: what can be recorded, recording it, and its labels."""
+"""``python -m controls list | record | verify | label | image``: what can be recorded, recording it, and its labels."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import fnmatch
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from controls.catalog import Control, Variant, controls
 from controls.labelling import draft
 from controls.recorder.errors import RecorderError
 from controls.recorder.record import record
+from controls.recorder.shells import Netns, Shell
 from controls.verifying import differences
 from mcpdetect.errors import McpDetectError
 from mcpdetect.labels.loader import load_label
@@ -32,7 +35,47 @@ def _chosen(patterns: list[str]) -> list[tuple[Control, Variant]]:
     ]
 
 
-def _verify(chosen: list[tuple[Control, Variant]], labels: Path, *, probe: bool) -> int:
+@contextlib.contextmanager
+def _shell(name: str) -> Iterator[Shell]:
+    """Give the shell of a name; a guest ends with it."""
+    if name == "netns":
+        yield Netns()
+        return
+    from controls.recorder.microvm.shell import MicroVM
+
+    with MicroVM(lambda text: print(text, file=sys.stderr, flush=True)) as shell:
+        yield shell
+
+
+def _record(chosen: list[tuple[Control, Variant]], out: Path, seed: int, shell: Shell, *, probe: bool) -> int:
+    """Record cases; one that fails is told, and the others go on. Return the exit status."""
+    failed = []
+    for control, variant in chosen:
+        case = f"{control.id}/{variant.name}"
+        try:
+            folder = record(control, variant, out, seed=seed, probe=probe, shell=shell)
+        except RecorderError as error:
+            failed.append(case)
+            print(f"failed {case}: {error}", file=sys.stderr, flush=True)
+            continue
+        size = sum(path.stat().st_size for path in folder.iterdir())
+        print(f"recorded {case} ({size} bytes)", flush=True)
+    if failed:
+        print(f"{len(chosen) - len(failed)} recorded, {len(failed)} failed: {', '.join(failed)}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def _image() -> int:
+    """Build the guest's image; return the exit status."""
+    from controls.recorder.microvm.image import build_image, image_folder
+
+    build_image(lambda text: print(text, file=sys.stderr, flush=True))
+    for path in sorted(image_folder().iterdir()):
+        print(f"{path} ({path.stat().st_size} bytes)")
+    return 0
+
+
+def _verify(chosen: list[tuple[Control, Variant]], labels: Path, shell: Shell, *, probe: bool) -> int:
     """Record labelled cases into a folder that goes away, and compare; return the exit status."""
     wrong = right = 0
     for control, variant in chosen:
@@ -43,7 +86,7 @@ def _verify(chosen: list[tuple[Control, Variant]], labels: Path, *, probe: bool)
             continue
         with tempfile.TemporaryDirectory(prefix="mcpdetect-verify-") as folder:
             try:
-                found = differences(record(control, variant, Path(folder), probe=probe), load_label(path))
+                found = differences(record(control, variant, Path(folder), probe=probe, shell=shell), load_label(path))
             except (RecorderError, McpDetectError) as error:
                 found = [str(error)]
         wrong, right = wrong + bool(found), right + (not found)
@@ -68,28 +111,33 @@ def main(argv: list[str] | None = None) -> int:
     recording.add_argument("--seed", type=int, default=0, help="what canaries are derived from (default: 0)")
     for one in (recording, verifying):
         one.add_argument("--probes", action="store_true", help="run probes around each target")
+        one.add_argument(
+            "--shell", choices=["netns", "microvm"], default="netns", help="where the cell stands (default: netns)"
+        )
+    commands.add_parser("image", help="build the guest's image for --shell microvm, unless it is there")
     verifying.add_argument("--labels", type=Path, default=Path("labels"), help="where labels are (default: labels)")
     labelling.add_argument("--corpus", type=Path, default=Path("corpus"), help="where bundles are (default: corpus)")
     labelling.add_argument("--labels", type=Path, default=Path("labels"), help="where labels go (default: labels)")
     labelling.add_argument("--by", required=True, help="role of the person who compares them with the evidence")
     options = parser.parse_args(argv)
     try:
+        if options.command == "image":
+            return _image()
         chosen = _chosen(options.case)
         if not chosen:
             print(f"no case matches {' '.join(options.case)}", file=sys.stderr)
             return 2
-        if options.command == "verify":
-            return _verify(chosen, options.labels, probe=options.probes)
+        if options.command in ("verify", "record"):
+            with _shell(options.shell) as shell:
+                if options.command == "verify":
+                    return _verify(chosen, options.labels, shell, probe=options.probes)
+                return _record(chosen, options.out, options.seed, shell, probe=options.probes)
         for control, variant in chosen:
             case = f"{control.id}/{variant.name}"
             if options.command == "list":
                 print(f"{variant.truth:7} {case}  {variant.why}")
             elif options.command == "label":
                 print(f"{case}: {draft(control, variant, options.corpus, options.labels, options.by)}", flush=True)
-            else:
-                folder = record(control, variant, options.out, seed=options.seed, probe=options.probes)
-                size = sum(path.stat().st_size for path in folder.iterdir())
-                print(f"recorded {case} ({size} bytes)", flush=True)
     except (RecorderError, McpDetectError) as error:
         print(error, file=sys.stderr)
         return 1

@@ -23,9 +23,11 @@ SOURCE = Path(mcpdetect.data.__file__).parent / "probe" / "probe.c"
 
 
 def cache_folder() -> Path:
-    """Return the recorder's cache, made if needed: ``MCPDETECT_CACHE``, else ``mcpdetect`` among the user's caches."""
-    base = os.environ.get("MCPDETECT_CACHE")
-    folder = Path(base) if base else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mcpdetect"
+    """Return the recorder's cache, made if needed: ``MCPDETECT_CACHE``, else a folder in ``/var/cache``.
+
+    Not in a home: QEMU runs as nobody and must read the image.
+    """
+    folder = Path(os.environ.get("MCPDETECT_CACHE") or "/var/cache/mcpdetect")
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 

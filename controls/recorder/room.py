@@ -64,8 +64,9 @@ for name in bin sbin lib lib64; do ln -s "usr/$name" "$name"; done
 cp -r "$stage/etc/." etc
 cp /etc/ld.so.cache etc
 mkdir etc/ssl etc/alternatives
-mount --bind /etc/ssl etc/ssl
-mount --bind /etc/alternatives etc/alternatives
+for name in ssl alternatives; do
+  if [ -d "/etc/$name" ]; then mount --bind "/etc/$name" "etc/$name"; fi
+done
 for name in null zero full random urandom; do touch "dev/$name"; mount --bind "/dev/$name" "dev/$name"; done
 ln -s /proc/self/fd dev/fd
 mount -t proc proc proc

@@ -3,8 +3,8 @@
 A probe is believed only where its nonce is declared (a manifest) and only as what it does:
 
 * In system calls it is a process that the launcher started with the nonce among its arguments, and all that this
-  process starts. The launcher is the first process of the log, as long as it has not become the target itself. So a
-  target cannot pass off its own acts as a probe's, even if it learns a nonce.
+  process starts. The launcher is the first process of the log, as long as it has not become the target itself. So,
+  where the log shows births, a target cannot pass off its own acts as a probe's even if it learns a nonce.
 * In packets, name logs, firewall and messages it is exactly the name, destination, prefix or id that its nonce gives,
   and nothing that could carry more.
 
@@ -30,8 +30,9 @@ __all__ = ["PROBE_KINDS", "ProbeWatch", "discover"]
 PROBE_KINDS = frozenset({"process.start", "dns.query", "net.flow", "firewall.drop", "mcp.message"})
 """Kinds that must be read for probes to be found, whatever else is wanted."""
 
-_MOST_PACKETS = 6
-"""Packets either way of a probe's own conversation: connect, one payload, an answer, the end."""
+_MOST_PACKETS = 40
+_MOST_BYTES = 256
+"""Packets either way, and bytes out, of a probe's own conversation: one short payload, on a busy machine repeated."""
 
 
 class ProbeWatch:
@@ -111,7 +112,7 @@ class ProbeWatch:
             acts = self._askers.get((event.source, event.source_port))
         if acts is None and event.transport == "udp" and event.address.endswith(".255"):
             acts = self._ports.get(event.port)
-        return acts if acts is not None and event.bytes_out <= 256 else None
+        return acts if acts is not None and event.bytes_out <= _MOST_BYTES else None
 
     def _in_tree(self, event: Event) -> ProbeActs | None:
         process = event.process
@@ -136,7 +137,8 @@ class ProbeWatch:
             return
         if process in self._trees or acts is None:
             return
-        if (event.parent == first and first not in self._gone) or event.parent in self._trees:
+        # A log without births does not name parents; there the nonce alone, which no target knows, must do.
+        if event.parent is None or (event.parent == first and first not in self._gone) or event.parent in self._trees:
             self._trees[process] = acts
             self._began.add(first)
 

@@ -36,7 +36,7 @@ if [ -n "$MCPDETECT_PROBE" ] && [ -x "$MCPDETECT_PROBE" ]; then
 elif command -v python3 >/dev/null 2>&1; then
     python3 -I -S -c '
 import select, socket, sys
-name, address, port, text, wait = sys.argv[1:]
+name, address, port, text, wait = sys.argv[1:6]
 port, wait, data = int(port), float(wait), text.encode()
 waiting = []
 def begin(kind, act):
@@ -75,7 +75,7 @@ while waiting:
             one.recv(512)
         except OSError:
             pass
-' "$name" "$address" "$port" "$text" "$seconds"
+' "$name" "$address" "$port" "$text" "$seconds" "$phase" "$nonce"
 elif command -v node >/dev/null 2>&1; then
     node -e '
 const [name, address, port, text, wait] = process.argv.slice(1);
@@ -86,7 +86,7 @@ stream.on("error", () => {});
 const datagram = require("dgram").createSocket("udp4");
 datagram.on("error", () => {});
 datagram.send(text, Number(port), address, () => {});
-' "$name" "$address" "$port" "$text" "$seconds"
+' "$name" "$address" "$port" "$text" "$seconds" "$phase" "$nonce"
 else
     t=
     command -v timeout >/dev/null 2>&1 && t="timeout $limit"

@@ -1,0 +1,278 @@
+"""One QEMU guest: booted once, saved, and put back to that moment before every case.
+
+The guest has no network device, QEMU has an empty network namespace, no rights and no way to start programs, and the
+only channel is one virtio port to the recorder. Whatever happens inside ends in a word: ``panicked``, ``hung``,
+``ended`` (QEMU itself), ``babbled`` (what came over the port was no answer).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import tarfile
+import tempfile
+import time
+from pathlib import Path
+
+from qemu.qmp import EventListener, QMPClient
+from qemu.qmp.error import QMPError
+from qemu.qmp.qmp_client import ExecuteError
+
+from controls.recorder.background import Background
+from controls.recorder.errors import RecorderError
+from controls.recorder.job import Captured, Job
+from controls.recorder.microvm.frames import Port, code_frame, job_frame, unpack
+from controls.recorder.microvm.image import Image
+from controls.recorder.tools import environment
+
+__all__ = ["Guest", "GuestLost"]
+
+_QEMU = "qemu-system-x86_64"
+_TAG = "ready"
+_NOBODY = "65534"
+_BOOT_SECONDS = 120.0
+_CONSOLE_LINES = 25
+# The clock must not be calibrated: on a busy host, without acceleration, that can take forever (kernel-parameters).
+_COMMAND_LINE = "console=ttyS0 quiet panic=-1 tsc_early_khz=2500000 lpj=4000000 random.trust_cpu=on mitigations=off"
+
+
+class GuestLost(RecorderError):
+    """A guest that did not bring its recording home.
+
+    Attributes:
+        status: ``panicked``, ``hung``, ``ended`` or ``babbled``.
+    """
+
+    def __init__(self, status: str, text: str) -> None:
+        super().__init__(f"the guest {status}: {text}")
+        self.status = status
+
+
+class Guest:
+    """A guest; use it as a context manager.
+
+    Args:
+        image: what it boots from.
+        accel: QEMU's accelerator, ``tcg`` or ``kvm``.
+        memory: megabytes.
+        boot_seconds: how long it may take to boot.
+
+    Attributes:
+        timings: seconds that ``boot``, ``save`` and each ``load`` took.
+    """
+
+    def __init__(
+        self, image: Image, *, accel: str = "tcg", memory: int = 768, boot_seconds: float = _BOOT_SECONDS
+    ) -> None:
+        self._image = image
+        self._accel = accel
+        self._memory = memory
+        self._boot_seconds = boot_seconds
+        self._runner = asyncio.Runner()
+        self._folder = Path()
+        self._qemu: Background | None = None
+        self._qmp: QMPClient | None = None
+        self._port: Port | None = None
+        self._jobs = 0
+        self.timings: dict[str, list[float]] = {"boot": [], "save": [], "load": []}
+
+    def __enter__(self) -> Guest:
+        try:
+            self._runner.run(self._boot())
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end()
+
+    @property
+    def alive(self) -> bool:
+        """Whether QEMU runs."""
+        return self._qemu is not None and self._qemu.process.poll() is None
+
+    @property
+    def folder(self) -> Path:
+        """Where its sockets, its saved state and its console lie while it lives."""
+        return self._folder
+
+    def console(self) -> str:
+        """Return the last lines that the guest's kernel and agent wrote to the console."""
+        path = self._folder / "console.log"
+        text = path.read_bytes()[-8192:].decode("utf-8", "backslashreplace") if path.exists() else ""
+        return "\n".join(text.replace("\r", "").splitlines()[-_CONSOLE_LINES:])
+
+    def capture(self, job: Job, programs: Path, watch: Path, *, seconds: float) -> Captured:
+        """Put the guest back to its ready moment and record one job.
+
+        Args:
+            job: what to record.
+            programs: folder with the control's programs, built here.
+            watch: an empty folder for what is recorded.
+            seconds: how long the guest may take in all.
+
+        Raises:
+            GuestLost: the guest did not answer.
+            RecorderError: it answered that the recording failed.
+        """
+        self._runner.run(self._capture(job, programs, watch, seconds))
+        failed = watch / "failed"
+        if failed.exists():
+            raise RecorderError(f"in the guest: {failed.read_text(errors='backslashreplace').strip()}")
+        try:
+            return Captured.load(watch)
+        except (OSError, ValueError, TypeError) as error:
+            raise GuestLost("babbled", f"{job.case}: {error}") from error
+
+    def command(self) -> list[str]:
+        """Return QEMU's command line, with the walls around it."""
+        folder = self._folder
+        return [
+            *("unshare", "--net", "--"),
+            *("setpriv", f"--reuid={_NOBODY}", f"--regid={_NOBODY}", *self._groups(), "--no-new-privs"),
+            *("--inh-caps=-all", "--bounding-set=-all", "--pdeathsig=KILL", "--"),
+            _QEMU,
+            *("-nodefaults", "-no-user-config", "-display", "none", "-nic", "none", "-no-reboot"),
+            *("-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"),
+            *("-M", "microvm,acpi=on", "-accel", self._accel, "-cpu", "host" if self._accel == "kvm" else "max"),
+            *("-smp", "1", "-m", str(self._memory)),
+            *("-kernel", str(self._image.kernel), "-initrd", str(self._image.initramfs), "-append", _COMMAND_LINE),
+            *("-chardev", f"file,id=console,path={folder}/console.log", "-serial", "chardev:console"),
+            *("-blockdev", f"driver=raw,node-name=root,read-only=on,file.driver=file,file.filename={self._image.root}"),
+            *("-device", "virtio-blk-device,drive=root"),
+            *("-blockdev", f"driver=qcow2,node-name=saved,file.driver=file,file.filename={folder}/saved.qcow2"),
+            *("-device", "virtio-rng-device", "-device", "virtio-serial-device"),
+            *("-chardev", f"socket,id=port,path={folder}/port,server=on,wait=off"),
+            *("-device", "virtserialport,chardev=port,name=mcpdetect"),
+            *("-qmp", f"unix:{folder}/qmp,server=on,wait=off"),
+        ]
+
+    def _groups(self) -> tuple[str, ...]:
+        """Return setpriv's option for groups: only the one that may open /dev/kvm, where that is used."""
+        if self._accel == "kvm":
+            return (f"--groups={Path('/dev/kvm').stat().st_gid}",)
+        return ("--clear-groups",)
+
+    async def _boot(self) -> None:
+        began = time.monotonic()
+        self._folder = Path(tempfile.mkdtemp(prefix="mcpdetect-vm-"))
+        saved = self._folder / "saved.qcow2"
+        made = subprocess.run(
+            ["qemu-img", "create", "-q", "-f", "qcow2", str(saved), "4G"],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=environment(),
+        )
+        if made.returncode:
+            raise RecorderError(f"qemu-img: {made.stderr.strip()}")
+        for path in (self._folder, saved):
+            os.chown(path, int(_NOBODY), int(_NOBODY))
+        with (self._folder / "qemu.txt").open("wb") as said:
+            self._qemu = Background("qemu", self.command(), stderr=said, stdout=said)
+        self._port = await self._connect()
+        self._qmp = QMPClient("recorder")
+        await self._qmp.connect(str(self._folder / "qmp"))
+        await self._expect(b"booted", self._boot_seconds)
+        await self._port.send(code_frame())
+        await self._expect(b"ready", self._boot_seconds)
+        self.timings["boot"].append(time.monotonic() - began)
+        await self._job("save", "snapshot-save", {"tag": _TAG, "vmstate": "saved", "devices": ["saved"]})
+
+    async def _connect(self) -> Port:
+        end = time.monotonic() + 20.0
+        while True:
+            try:
+                return await Port.open(self._folder / "port")
+            except OSError as error:
+                if not self.alive or time.monotonic() > end:
+                    said = (self._folder / "qemu.txt").read_text(errors="backslashreplace").strip()
+                    raise RecorderError(f"qemu did not start: {said or error}") from error
+                await asyncio.sleep(0.01)
+
+    async def _expect(self, wanted: bytes, seconds: float) -> None:
+        got = await self._answer(seconds)
+        if got != wanted:
+            raise GuestLost("babbled", f"{got[:80]!r} instead of {wanted!r}")
+
+    async def _answer(self, seconds: float) -> bytes:
+        """Wait for the guest's next frame, its end, or the end of patience."""
+        if self._port is None or self._qmp is None:
+            raise RecorderError("the guest was not started")
+        events = EventListener(("SHUTDOWN", "RESET", "GUEST_PANICKED"))
+        with self._qmp.listen(events):
+            answer = asyncio.ensure_future(self._port.receive())
+            gone = asyncio.ensure_future(events.get())
+            done, waiting = await asyncio.wait({answer, gone}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            for task in waiting:
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
+        if answer in done:
+            try:
+                return answer.result()
+            except (asyncio.IncompleteReadError, OSError) as error:
+                raise GuestLost(self._why(), self.console()) from error
+            except ValueError as error:
+                raise GuestLost("babbled", str(error)) from error
+        if gone in done:
+            raise GuestLost(self._why(), self.console())
+        raise GuestLost("hung", f"no answer within {seconds:g} s\n{self.console()}")
+
+    def _why(self) -> str:
+        return "panicked" if "Kernel panic" in self.console() else "ended"
+
+    async def _job(self, name: str, command: str, arguments: dict[str, object]) -> None:
+        if self._qmp is None:
+            raise RecorderError("the guest was not started")
+        began = time.monotonic()
+        self._jobs += 1
+        identity = f"{name}{self._jobs}"
+        try:
+            await self._qmp.execute(command, {"job-id": identity, **arguments})
+            while True:
+                jobs = await self._qmp.execute("query-jobs")
+                mine = next((one for one in jobs if one["id"] == identity), None) if isinstance(jobs, list) else None
+                if mine is None or mine["status"] == "concluded":
+                    break
+                await asyncio.sleep(0.005)
+            if mine is not None and "error" in mine:
+                raise RecorderError(f"qemu {command}: {mine['error']}")
+            await self._qmp.execute("job-dismiss", {"id": identity})
+        except (ExecuteError, QMPError, OSError) as error:
+            raise GuestLost("ended" if not self.alive else "hung", f"{command}: {error}") from error
+        self.timings[name].append(time.monotonic() - began)
+
+    async def _capture(self, job: Job, programs: Path, watch: Path, seconds: float) -> None:
+        if self._port is not None:
+            # A new connection: nothing that an earlier case may still say can be taken for this one's.
+            await self._port.close()
+        self._port = await self._connect()
+        await self._job("load", "snapshot-load", {"tag": _TAG, "vmstate": "saved", "devices": ["saved"]})
+        await self._port.send(job_frame(job, programs))
+        content = await self._answer(seconds)
+        try:
+            unpack(content, watch)
+        except tarfile.TarError as error:
+            raise GuestLost("babbled", str(error)) from error
+
+    def _end(self) -> None:
+        with contextlib.suppress(OSError, QMPError, RuntimeError):
+            self._runner.run(self._close())
+        self._runner.close()
+        if self._qemu is not None:
+            self._qemu.stop(signal.SIGKILL)
+        if self._folder != Path():
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    async def _close(self) -> None:
+        if self._port is not None:
+            await self._port.close()
+        if self._qmp is not None:
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._qmp.disconnect(), 2.0)
