@@ -171,6 +171,10 @@ def open_adapter(
         ConfigError: this version has no adapter for the channel.
     """
     if channel == "syscalls":
+        if format_name == "gvisor" or sniff(path) == "gvisor":
+            from mcpdetect.ingest.gvisor import GvisorLog
+
+            return GvisorLog(path, name, declared)
         from mcpdetect.ingest.strace import StraceLog
 
         return StraceLog(path, name, declared)

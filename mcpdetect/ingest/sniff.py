@@ -61,6 +61,7 @@ LOOKS: dict[Kind, str] = {
 
 FLAGS: dict[Kind, str] = {
     "strace": "--strace",
+    "gvisor": "--strace",
     "pcap": "--pcap",
     "pcapng": "--pcap",
     "dnsmasq": "--dns",
@@ -97,7 +98,8 @@ _MAGIC: tuple[tuple[bytes, Kind], ...] = (
 
 _LINES: tuple[tuple[Kind, re.Pattern[bytes]], ...] = (
     # I0101 10:00:00.000000  1 strace.go:567] [   1:   1] server E openat(AT_FDCWD /app, 0x7f "x", 0x0, 0o0)
-    ("gvisor", re.compile(rb"[IWD]\d{4} [\d:.]++ +\d++ strace\.go:\d++\] ")),
+    # I0101 10:00:00.000000  1 main.go:217] Args: [runsc-sandbox --root=/run/runsc --strace=true boot]
+    ("gvisor", re.compile(rb"[IWD]\d{4} [\d:.]++ +\d++ (?:strace\.go:\d++\] |main\.go:\d++\] Args: \[runsc)")),
     # 38    1796041192.444589 openat(AT_FDCWD</x>, "/etc/ld.so.cache", O_RDONLY) = 3</etc/ld.so.cache> <0.000040>
     # [pid 16922] <... vfork resumed>)        = 16966
     # 12:00:01.000001 +++ exited with 3 +++

@@ -108,7 +108,7 @@ def decoration_of(text: str) -> Decoration:
     if match is None:
         return Decoration("anon", text_of(inner.encode("latin-1")))
     protocol, body = match.groups()
-    if protocol == "pipe":
+    if protocol in {"pipe", "host"}:  # host: what gVisor calls a descriptor that its own starter gave it
         return Decoration("pipe", text_of(inner.encode("latin-1")))
     if protocol in _ANONYMOUS:
         return Decoration("anon", text_of(inner.encode("latin-1")))
