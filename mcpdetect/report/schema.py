@@ -7,12 +7,16 @@ import typing
 from collections.abc import Callable
 from typing import Any, Literal, TypeAlias
 
+from mcpdetect.labels.blindspots import BLINDSPOTS_SCHEMA, BlindSpots
+from mcpdetect.labels.errata import ERRATA_SCHEMA, Errata
 from mcpdetect.labels.model import LABEL_SCHEMA, Label
+from mcpdetect.labels.reviews import REVIEW_SCHEMA, ReviewRecord
 from mcpdetect.model.kinds import EVENT_TYPES
 from mcpdetect.model.manifest import MANIFEST_SCHEMA, Manifest
 from mcpdetect.model.observation import Observation
 from mcpdetect.model.result import RESULT_SCHEMA, Result
 from mcpdetect.model.trace import TRACE_SCHEMA, Run
+from mcpdetect.report.claim_report import CLAIMS_SCHEMA, RECHECK_SCHEMA, ClaimsReport, RecheckReport
 from mcpdetect.report.describe import field_meanings, summary
 from mcpdetect.report.json_report import RESULTS_SCHEMA, Results
 from mcpdetect.report.schema_inputs import EXPECTATIONS, SECRETS
@@ -154,6 +158,11 @@ _BUILDERS: dict[str, Callable[[], Schema]] = {
     "secrets": lambda: SECRETS,
     "expectations": lambda: EXPECTATIONS,
     "label": _document(Label, "The label of a recorded case", LABEL_SCHEMA),
+    "review": _document(ReviewRecord, "A review of one finding", REVIEW_SCHEMA),
+    "errata": _document(Errata, "Which verdicts no longer stand", ERRATA_SCHEMA),
+    "blindspots": _document(BlindSpots, "What evidence does not show", BLINDSPOTS_SCHEMA),
+    "claims": _document(ClaimsReport, "Which sentences can be claimed", CLAIMS_SCHEMA),
+    "recheck": _document(RecheckReport, "Which verdicts of old reports stand", RECHECK_SCHEMA),
     "selftest": _document(SelfTestReport, "The outcome of a self-test", SELFTEST_SCHEMA),
 }
 

@@ -123,6 +123,8 @@ def read_report(path: Path) -> list[Result]:
             raise Malformed(
                 "is damaged", file=str(path), place=f"result {number + 1}", value=str(error)[:300]
             ) from error
+    if not any(one.checks for result in results for one in (result, *result.parts)):
+        raise Malformed("holds no verdict", file=str(path), cause="no check ran when it was written")
     return results
 
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from mcpdetect.engine.discovery import detectors
+from mcpdetect.labels.blindspots import load_blindspots
+from mcpdetect.report.blindspot_page import blindspot_page
 from mcpdetect.report.model_page import event_model_page
 from mcpdetect.report.schema import KINDS, schema
 
-DOCS = Path(__file__).parents[2] / "docs"
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
 
 
 def documents() -> dict[Path, str]:
@@ -18,6 +22,9 @@ def documents() -> dict[Path, str]:
         for kind in KINDS
     }
     made[DOCS / "event-model.md"] = event_model_page()
+    cases = [path.parent.relative_to(ROOT / "corpus").as_posix() for path in (ROOT / "corpus").rglob("manifest.json")]
+    spots = load_blindspots(ROOT / "labels" / "blindspots.yaml", checks=list(detectors()), cases=cases)
+    made[DOCS / "what-we-cannot-see.md"] = blindspot_page(spots)
     return made
 
 
