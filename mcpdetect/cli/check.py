@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import click
 
@@ -18,6 +18,10 @@ from mcpdetect.model.inputs import Expectations
 from mcpdetect.model.result import Result
 from mcpdetect.model.vocabulary import LEVELS, PROOFS, Level, Proof
 from mcpdetect.report.outcome import Unreadable, outcome
+
+if TYPE_CHECKING:
+    from mcpdetect.report.layout import Style
+    from mcpdetect.score.publish import Reviews
 
 __all__ = ["command"]
 
@@ -67,6 +71,9 @@ def _complete_check(ctx: click.Context, param: click.Parameter, incomplete: str)
 )
 @click.option("--strict", is_flag=True, help="Exit 3 when any check is not observable.")
 @click.option("--audit", is_flag=True, help="The TRACEs are runs of one server: join them into one result.")
+@click.option("--claims", is_flag=True, help="Write which sentences can be claimed, instead of the report.")
+@click.option("--publish", is_flag=True, help="Hold accusing findings back that nobody has reviewed.")
+@click.option("--reviews", type=FILE, metavar="PATH", help="Review records, a file or a folder; goes with --publish.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("-o", "--output", type=FILE, metavar="FILE", help="Write the report to this file instead of stdout.")
 @click.option("--color/--no-color", default=None, help="Colour the text report. Default: on a terminal only.")
@@ -80,12 +87,15 @@ def command(
     checks: tuple[str, ...],
     assurance: str | None,
     fail_on: str,
+    reviews: Path | None,
     form: str,
     output: Path | None,
     color: bool | None,
     *,
     strict: bool,
     audit: bool,
+    claims: bool,
+    publish: bool,
     verbose: bool,
     quiet: bool,
     **evidence: tuple[Path, ...],
@@ -101,6 +111,11 @@ def command(
     runs = runs_of(Asked(list(traces), given, manifest))
     if audit and len(runs) < 2:
         raise click.UsageError("--audit joins several runs of one server: name two TRACEs or more")
+    if reviews is not None and not publish:
+        raise click.UsageError("--reviews goes with --publish")
+    if claims and publish:
+        raise click.UsageError("--claims writes no findings that --publish could hold back; ask for one of them")
+    records = _reviews(reviews)
     required = _required(checks)
     options = _options(required, secrets, expect, assurance)
     results: list[Result] = []
@@ -123,18 +138,41 @@ def command(
                     fail(told)
                     unreadable.append(Unreadable(run.name, error_text(told)))
     end = outcome(results, fail_on=cast("Level", fail_on), required=required, strict=strict, unreadable=unreadable)
-    if form == "json":
+    style = style_of(None if output else sys.stdout, color)
+    if publish:
+        from mcpdetect.score.publish import published
+
+        results = [published(result, records) for result in results]
+    document: str | bytes
+    if claims:
+        document = _claims(results, form, style)
+    elif form == "json":
         from mcpdetect.report.json_report import json_report
 
-        document: str | bytes = json_report(results, unreadable)
+        document = json_report(results, unreadable)
     else:
         from mcpdetect.report.text import text_report
 
-        style = style_of(None if output else sys.stdout, color)
         document = text_report(results, end, style, bases=bases, verbose=verbose)
     if output is not None or not quiet:
         write_output(document, output)
     return end.code
+
+
+def _reviews(path: Path | None) -> Reviews:
+    if path is None:
+        return {}
+    from mcpdetect.labels.reviews import load_reviews
+
+    return load_reviews(path)
+
+
+def _claims(results: Sequence[Result], form: str, style: Style) -> str | bytes:
+    from mcpdetect.report.claim_report import claims_json, claims_text
+    from mcpdetect.score.claims import claims_of
+
+    told = [claims_of(result) for result in results]
+    return claims_json(told) if form == "json" else claims_text(told, style)
 
 
 @dataclass(slots=True)
