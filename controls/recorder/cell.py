@@ -7,6 +7,7 @@ recorder. So nothing of a cell can stay behind, however the recorder ends.
 from __future__ import annotations
 
 import contextlib
+import json
 import signal
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from controls.recorder.background import Background, await_line, wait_until
 from controls.recorder.denial import DENIALS, counters, deny
 from controls.recorder.errors import RecorderError
 from controls.recorder.internet import DNS_MODES, DNS_PORT, FOREIGN_DNS_PORT, SINK_PORT
-from controls.recorder.probes import Probes, from_outside
+from controls.recorder.probes import Probes
 from controls.recorder.tools import environment, run
 from mcpdetect.model.probe_acts import Phase
 from mcpdetect.model.vocabulary import Channel
@@ -90,10 +91,10 @@ class Cell:
         self._dns = (DENIALS[denial].dns if denial else "") or dns
         self._capture = capture
         self._probes = probes
-        self._internet = 0
         self._helpers: list[Background] = []
         self._tcpdump: Background | None = None
         self._dnsmasq: Background | None = None
+        self._outside: Background | None = None
         self._enter: dict[str, Callable[..., str]] = {}
         self.keeper = 0
         """Process id that holds the server namespace."""
@@ -131,33 +132,40 @@ class Cell:
             return run("nsenter", f"--net=/proc/{keeper.pid}/ns/net", "--", *argv, stdin=stdin)
 
         self._enter[name] = enter
-        for setting in _SETTINGS:
-            path, _, value = setting.partition("=")
-            enter("sh", "-c", 'echo "$1" > "/proc/sys/$0"', path, value)
-        enter("ip", "link", "set", "lo", "up")
+        settings = [
+            f"echo '{value}' > /proc/sys/{path}" for path, _, value in (one.partition("=") for one in _SETTINGS)
+        ]
+        self._script(name, *settings, "ip link set lo up")
         return keeper.pid
+
+    def _script(self, name: str, *commands: str) -> None:
+        """Run fixed commands in a namespace with one shell, which is faster than one each; the first failure counts."""
+        self._enter[name]("sh", "-ec", "\n".join(commands))
 
     def _build(self) -> None:
         self.keeper = self._namespace("server")
-        internet = self._internet = self._namespace("internet")
-        server, outside = self._enter["server"], self._enter["internet"]
-        server("ip", "link", "add", "eth0", "type", "veth", "peer", "name", "wire", "netns", str(internet))
+        internet = self._namespace("internet")
+        link = [f"ip link add eth0 type veth peer name wire netns {internet}"]
         if not self._ipv6:
-            server("sh", "-c", "echo 1 > /proc/sys/net/ipv6/conf/eth0/disable_ipv6")
-        outside("ip", "addr", "add", f"{GATEWAY4}/24", "dev", "wire")
-        outside("ip", "addr", "add", f"{GATEWAY6}/64", "dev", "wire", "nodad")
-        outside("ip", "link", "set", "wire", "up")
-        server("ip", "addr", "add", f"{SERVER4}/24", "dev", "eth0")
+            link.append("echo 1 > /proc/sys/net/ipv6/conf/eth0/disable_ipv6")
+        self._script("server", *link)
+        self._script(
+            "internet",
+            f"ip addr add {GATEWAY4}/24 dev wire",
+            f"ip addr add {GATEWAY6}/64 dev wire nodad",
+            "ip link set wire up",
+            # Every address is local to the internet namespace (AnyIP): whatever is dialled, somebody is there.
+            "ip route add local 0.0.0.0/0 dev lo table main",
+            "ip -6 route add local ::/0 dev lo table main",
+        )
+        routes = [f"ip addr add {SERVER4}/24 dev eth0"]
         if self._ipv6:
-            server("ip", "addr", "add", f"{SERVER6}/64", "dev", "eth0", "nodad")
-        server("ip", "link", "set", "eth0", "up")
-        server("ip", "route", "add", "default", "via", GATEWAY4)
+            routes.append(f"ip addr add {SERVER6}/64 dev eth0 nodad")
+        routes += ["ip link set eth0 up", f"ip route add default via {GATEWAY4}"]
         if self._ipv6:
-            server("ip", "-6", "route", "add", "default", "via", GATEWAY6)
-        # Every address is local to the internet namespace (AnyIP): whatever is dialled, somebody is there.
-        outside("ip", "route", "add", "local", "0.0.0.0/0", "dev", "lo", "table", "main")
-        outside("ip", "-6", "route", "add", "local", "::/0", "dev", "lo", "table", "main")
-        outside("nft", "-f", "-", stdin=_SINKS)
+            routes.append(f"ip -6 route add default via {GATEWAY6}")
+        self._script("server", *routes)
+        self._enter["internet"]("nft", "-f", "-", stdin=_SINKS)
         self._sinks(internet)
         self._names(internet)
         if self._capture:
@@ -167,12 +175,13 @@ class Cell:
 
     def _sinks(self, internet: int) -> None:
         root = Path(__file__).resolve().parents[2]
-        sinks = self._start(
+        sinks = self._outside = self._start(
             Background(
                 "fake internet",
                 [sys.executable, "-m", "controls.recorder.internet", self._dns],
                 netns=internet,
                 cwd=root,
+                stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 env={**environment(), "PYTHONPATH": str(root)},
@@ -242,7 +251,12 @@ class Cell:
             return
         denial = DENIALS[self._denial] if self._denial else None
         server = GATEWAY4 if denial is not None else ""
-        from_outside(self._internet, self._probes.acts[phase], server=server, broadcast=BROADCAST4)
+        if self._outside is not None and self._outside.process.stdin and self._outside.process.stdout:
+            acts = self._probes.acts[phase]
+            order = json.dumps([acts.name, server, BROADCAST4, acts.port, acts.text])
+            self._outside.process.stdin.write(order.encode() + b"\n")
+            self._outside.process.stdin.flush()
+            await_line(self._outside.process.stdout, b"probed\n", "fake internet")
         channels: list[Channel] = ["syscalls", "dns"]
         if self._capture and not (denial is not None and denial.link):
             channels.append("packets")

@@ -7,13 +7,16 @@ Runs as a process of its own inside the internet namespace: ``python -m controls
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import ipaddress
+import json
+import socket
 import struct
 import sys
 from typing import cast
 
-__all__ = ["DNS_MODES", "DNS_PORT", "FOREIGN_DNS_PORT", "SINK_PORT", "address4", "address6"]
+__all__ = ["DNS_MODES", "DNS_PORT", "FOREIGN_DNS_PORT", "SINK_PORT", "address4", "address6", "probe"]
 
 DNS_PORT = 5300
 """Where the upstream name server listens on loopback; dnsmasq asks it."""
@@ -120,8 +123,34 @@ async def _serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
         writer.close()
 
 
+def probe(order: str) -> None:
+    """Act where a denial lets nothing through: ask the name server, and broadcast on the wire, where nobody answers.
+
+    Args:
+        order: JSON of the name to ask for, the server (``""``: nobody), the broadcast address, port and text.
+    """
+    name, server, broadcast, port, text = json.loads(order)
+    question = b"".join(bytes([len(part)]) + part.encode() for part in name.split("."))
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one, contextlib.suppress(OSError):
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+        if server:
+            one.sendto(struct.pack(">HHHIH", 0x4D50, 0x0100, 1, 0, 0) + question + b"\0\0\1\0\1", (server, 53))
+        one.sendto(text.encode(), (broadcast, port))
+
+
+def _ordered() -> None:
+    """Take an order from standard input."""
+    line = sys.stdin.readline()
+    if line:
+        probe(line)
+        print("probed", flush=True)
+    else:
+        asyncio.get_running_loop().remove_reader(sys.stdin)
+
+
 async def _main(mode: str) -> None:
     loop = asyncio.get_running_loop()
+    loop.add_reader(sys.stdin, _ordered)
     await loop.create_datagram_endpoint(lambda: _Names(mode), local_addr=("127.0.0.1", DNS_PORT))
     # A datagram socket on :: takes IPv4 too.
     await loop.create_datagram_endpoint(lambda: _Names(mode), local_addr=("::", FOREIGN_DNS_PORT))

@@ -16,7 +16,7 @@ from controls.recorder.tools import run
 from mcpdetect.model.probe_acts import PHASES, Phase, ProbeActs
 from mcpdetect.model.vocabulary import Channel
 
-__all__ = ["SOURCE", "Probes", "cache_folder", "ended", "fresh_nonces", "from_outside", "probe_program"]
+__all__ = ["SOURCE", "Probes", "cache_folder", "ended", "fresh_nonces", "probe_program"]
 
 SOURCE = Path(mcpdetect.data.__file__).parent / "probe" / "probe.c"
 """The source of the probe program."""
@@ -96,35 +96,6 @@ class Probes:
 def fresh_nonces() -> dict[Phase, str]:
     """Return new nonces for the two probes of a run."""
     return {phase: secrets.token_hex(8) for phase in PHASES}
-
-
-_ASK = """
-import socket, sys
-name, server, broadcast, port, text = sys.argv[1:]
-query = b"\\x4d\\x50\\x01\\x00\\x00\\x01" + bytes(6)
-query += b"".join(bytes([len(part)]) + part.encode() for part in name.split(".")) + b"\\0\\0\\1\\0\\1"
-one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-if server:
-    one.sendto(query, (server, 53))
-try:
-    one.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
-    one.sendto(text.encode(), (broadcast, int(port)))
-except OSError:
-    pass
-"""
-
-
-def from_outside(internet: int, acts: ProbeActs, *, server: str, broadcast: str) -> None:
-    """Act where a denial lets nothing through: ask the name server and broadcast on the wire, from the other side.
-
-    Args:
-        internet: process id that holds the internet namespace.
-        acts: the probe.
-        server: the name server's address, ``""`` to leave it alone.
-        broadcast: the wire's broadcast address: nobody answers what is sent there.
-    """
-    argv = ["/usr/bin/python3", "-I", "-S", "-c", _ASK, acts.name, server, broadcast, str(acts.port), acts.text]
-    run("nsenter", f"--net=/proc/{internet}/ns/net", "--", *argv)
 
 
 def ended(report: int, seconds: float) -> bool:
