@@ -61,7 +61,8 @@ def _hello(name: str) -> bytes:
 def _lookup(chance: random.Random, version: int, name: str) -> Iterator[bytes]:
     client, server = _CLIENT[version], _SERVER[version]
     kind = chance.choices([1, 28, 65, 16], [60, 30, 6, 4])[0]
-    ident, port = chance.randrange(65536), chance.randrange(1024, 65000)
+    # a forwarder asks from few ports, so that names are many packets of few flows
+    ident, port = chance.randrange(65536), 40_000 + chance.randrange(64)
     question = _labels(name) + struct.pack("!HH", kind, 1)
     yield _frame(
         version, 17, client, server, _udp(port, 53, struct.pack("!HHHHHH", ident, 0x100, 1, 0, 0, 0) + question)
@@ -88,18 +89,18 @@ def _connection(chance: random.Random, version: int, name: str) -> Iterator[byte
     yield back(500, 18)
     yield out(101, 16)
     yield out(101, 24, request)
-    size = 1400
-    for number in range(chance.choice([1, 2, 4, 8])):
+    size, segments = 1400, chance.choice([1, 2, 4, 8, 60])
+    for number in range(segments):
         yield back(501 + number * size, 24, b"\x17\x03\x03\x05\x73" + bytes(size - 5))
         if number % 2:
             yield out(101 + len(request), 16)
     yield out(101 + len(request), 17)
-    yield back(501 + size * 8, 17)
+    yield back(501 + size * segments, 17)
     yield out(102 + len(request), 16)
 
 
 def packets(count: int, seed: int = 7) -> Iterator[bytes]:
-    """Yield ``count`` Ethernet frames of a busy client: a quarter of them names, most others connections."""
+    """Yield ``count`` Ethernet frames of a busy client: a fifth of them names, most others connections."""
     chance = random.Random(seed)  # noqa: S311
     zones = ["example.com", "example.net", "svc.test", "cdn.example.org"]
     names = [f"host-{number:x}.{zones[number % 4]}" for number in range(4000)]
@@ -107,7 +108,8 @@ def packets(count: int, seed: int = 7) -> Iterator[bytes]:
     while left:
         version = 4 if chance.random() < 0.7 else 6
         name = chance.choice(names)
-        group = [*_lookup(chance, version, name), *_connection(chance, version, name)]
+        group = [frame for _ in range(3) for frame in _lookup(chance, version, chance.choice(names))]
+        group += _connection(chance, version, name)
         if chance.random() < 0.2:
             echo = struct.pack("!BBHHH", 8 if version == 4 else 128, 0, 0, 1, left & 0xFFFF) + bytes(56)
             group.append(_frame(version, 1 if version == 4 else 58, _CLIENT[version], _SERVER[version], echo))
