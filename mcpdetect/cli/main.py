@@ -23,7 +23,18 @@ EXIT_INTERRUPTED = 130
 """Ended by the user (128 + SIGINT), as shells report it."""
 
 # Command -> the module that holds it. Loaded when asked for: each needs other parts of the package.
-_COMMANDS = ("check", "parse", "events", "detectors", "selftest", "recheck", "schema", "completion")
+_COMMANDS = (
+    "check",
+    "parse",
+    "events",
+    "detectors",
+    "selftest",
+    "coverage",
+    "label",
+    "recheck",
+    "schema",
+    "completion",
+)
 
 
 class _Commands(click.Group):
