@@ -21,6 +21,7 @@ from mcpdetect.report.describe import field_meanings, summary
 from mcpdetect.report.json_report import RESULTS_SCHEMA, Results
 from mcpdetect.report.schema_inputs import EXPECTATIONS, SECRETS
 from mcpdetect.report.selftest_report import SELFTEST_SCHEMA, SelfTestReport
+from mcpdetect.score.coverage import COVERAGE_SCHEMA, Coverage
 
 __all__ = ["KINDS", "schema"]
 
@@ -164,6 +165,7 @@ _BUILDERS: dict[str, Callable[[], Schema]] = {
     "claims": _document(ClaimsReport, "Which sentences can be claimed", CLAIMS_SCHEMA),
     "recheck": _document(RecheckReport, "Which verdicts of old reports stand", RECHECK_SCHEMA),
     "selftest": _document(SelfTestReport, "The outcome of a self-test", SELFTEST_SCHEMA),
+    "coverage": _document(Coverage, "What a labelled corpus proves", COVERAGE_SCHEMA),
 }
 
 KINDS: tuple[str, ...] = tuple(_BUILDERS)

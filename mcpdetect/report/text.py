@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from mcpdetect.data.coverage import status_of_check
 from mcpdetect.model.result import CheckResult, Result
 from mcpdetect.model.text import shown
 from mcpdetect.model.vocabulary import LEVELS
@@ -19,6 +20,10 @@ __all__ = ["text_report"]
 
 _ORDER = list(VERDICTS)
 _WIDE = 110
+_WEAK = {
+    "thin": "fewer than three labelled cases show it fire, or fewer than three stay silent",
+    "unproved": "no labelled case shows that this check can fire and stay silent",
+}
 _KEEP = "\u00a0"
 
 
@@ -104,6 +109,9 @@ def _verdicts(checks: Sequence[CheckResult], style: Style) -> list[str]:
         tail = "".join(row[4:]).rstrip()
         painted = style.paint(row[0], role) + row[1] + row[2] + (style.paint(row[3], role) if level else row[3])
         lines.append(f"  {painted}{tail}".rstrip())
+        status = status_of_check(check.check)
+        if status in _WEAK:
+            lines.append("    " + style.paint(f"{status}: {_WEAK[status]}", "warn"))
     return lines
 
 

@@ -44,7 +44,7 @@ def problems(kind: str, value: object) -> list[str]:
 
 def test_there_are_schemas_of_everything_read_or_written() -> None:
     documents = ("trace", "event", "result", "results", "manifest", "secrets", "expectations", "label")
-    assert (*documents, "review", "errata", "blindspots", "claims", "recheck", "selftest") == KINDS
+    assert (*documents, "review", "errata", "blindspots", "claims", "recheck", "selftest", "coverage") == KINDS
     for kind in KINDS:
         Draft202012Validator.check_schema(schema(kind))
         assert schema(kind)["$schema"] == "https://json-schema.org/draft/2020-12/schema"
