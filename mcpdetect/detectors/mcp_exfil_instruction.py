@@ -60,7 +60,7 @@ class McpExfilInstruction(Detector):
         version=1,
         claim="no text that the server lists tells the agent to carry secrets or its conversation to a foreign place",
         kinds=("mcp.tool",),
-        needs=(AnyOf("the server's listed texts", Need("mcp", ("mcp.tool",))),),
+        needs=(AnyOf("the server's listed texts", Need("mcp", ("mcp.tool",)), Need("syscalls", ("mcp.tool",))),),
         blind_to=(
             "paraphrase: an order that uses none of the known words for sending, secrets and places",
             "languages other than English, and beyond a core of German, French and Spanish words",

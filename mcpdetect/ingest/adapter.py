@@ -9,10 +9,16 @@ from typing import Protocol
 from mcpdetect.model.event import Event
 from mcpdetect.model.observation import Loss, Observation
 
-__all__ = ["EXCERPT", "Adapter", "Declared"]
+__all__ = ["CARRIERS", "EXCERPT", "OVERHEARD", "Adapter", "Declared"]
 
 EXCERPT = 4096
 """Most bytes of payload an event keeps; strace's own ``-s`` in our recorder is the same."""
+
+OVERHEARD = frozenset({"mcp.message", "mcp.tool"})
+"""Kinds that a log of system calls shows as well, in what the program reads and writes on its standard streams."""
+
+CARRIERS = frozenset({"file.read", "file.change", "socket.send", "socket.receive"})
+"""Kinds whose calls carry the overheard ones: they are overheard only where these are asked for as well."""
 
 
 @dataclass(slots=True)

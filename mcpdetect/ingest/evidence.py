@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mcpdetect.errors import InputError
-from mcpdetect.ingest.adapter import Adapter
+from mcpdetect.ingest.adapter import CARRIERS, OVERHEARD, Adapter
 from mcpdetect.ingest.probes import PROBE_KINDS, ProbeWatch
 from mcpdetect.model.event import Event
 from mcpdetect.model.inputs import Secrets
+from mcpdetect.model.kinds import EVENT_TYPES
 from mcpdetect.model.observation import Observation
 from mcpdetect.model.trace import Run
 
@@ -75,13 +76,23 @@ class Evidence:
         timed = [item for item in self._adapters if item.observation.clock == "epoch"]
         for adapter in self._adapters:
             if adapter not in timed:
-                yield from adapter.events(wanted)
+                yield from self._of(adapter, wanted)
         if len(timed) == 1:
-            yield from timed[0].events(wanted)
+            yield from self._of(timed[0], wanted)
         elif timed:
-            streams = [_keyed(adapter.events(wanted), number) for number, adapter in enumerate(timed)]
+            streams = [_keyed(self._of(adapter, wanted), number) for number, adapter in enumerate(timed)]
             for _, _, event in heapq.merge(*streams, key=_time):
                 yield event
+
+    def _of(self, adapter: Adapter, wanted: frozenset[str] | None) -> Iterator[Event]:
+        """Yield one file's events; MCP is overheard in system calls only where no transcript of it exists."""
+        if adapter.observation.channel != "syscalls":
+            return adapter.events(wanted)
+        if any(item.observation.channel == "mcp" for item in self._adapters):
+            return adapter.events((frozenset(EVENT_TYPES) if wanted is None else wanted) - OVERHEARD)
+        if wanted is None or not wanted & OVERHEARD or wanted >= CARRIERS:
+            return adapter.events(wanted)
+        return (event for event in adapter.events(wanted | CARRIERS) if event.kind in wanted)
 
 
 def _keyed(events: Iterator[Event], number: int) -> Iterator[tuple[int, int, Event]]:

@@ -42,6 +42,7 @@ class McpMessage(Event):
         is_error: the response reports a failure (JSON-RPC error, or a result with ``isError`` true).
         text: noise lines, server instructions, error messages and the text of results (bounded).
         cut: ``arguments`` or ``text`` is shortened.
+        seen_in: ``mcp`` for a transcript, ``syscalls`` for what was overheard in the program's reads and writes.
     """
 
     kind: Literal["mcp.message"] = field(default="mcp.message", kw_only=True)
@@ -56,6 +57,7 @@ class McpMessage(Event):
     is_error: bool = False
     text: str | None = None
     cut: bool = False
+    seen_in: Channel = field(default="mcp", kw_only=True)
 
 
 @dataclass(slots=True)
@@ -69,6 +71,7 @@ class McpTool(Event):
         digest: sha256 of the canonical JSON (keys sorted, no white space) of the tool object.
         revision: 1 for the first definition of this name, 2 for the next, ...
         part: ``tool``, or the other things a server tells the agent: ``instructions``, ``prompt``, ``resource``.
+        seen_in: as in ``McpMessage``.
     """
 
     kind: Literal["mcp.tool"] = field(default="mcp.tool", kw_only=True)
@@ -78,3 +81,4 @@ class McpTool(Event):
     digest: str = ""
     revision: int = 1
     part: Literal["tool", "instructions", "prompt", "resource"] = "tool"
+    seen_in: Channel = field(default="mcp", kw_only=True)

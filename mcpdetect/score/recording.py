@@ -76,7 +76,8 @@ class Recording:
         self._expectations: Expectations | None = load_expectations(expect) if expect is not None else None
         opened = {item.name: _Listening(_opened(item)) for item in self.bundle.evidence}
         self.whole = self._judge(list(opened.values()))
-        self._wanted = next(one.wanted for one in opened.values())
+        # MCP is not looked for in the calls of a run that has a transcript, so each file has its own kinds.
+        self._wanted = {name: one.wanted for name, one in opened.items()}
         self.kept = {name: Kept(one.observation, one.recorded) for name, one in opened.items()}
 
     @property
@@ -106,7 +107,7 @@ class Recording:
             InputError: it cannot be used.
         """
         adapter = open_adapter(item.channel, item.format, item.path, item.name, item.declared)
-        events = list(adapter.events(self._wanted))
+        events = list(adapter.events(self._wanted[item.name]))
         return Kept(adapter.observation, events)
 
     def _judge(self, adapters: list[Adapter] | list[_Listening] | list[Kept]) -> dict[str, CheckResult]:

@@ -216,6 +216,9 @@ def test_any_text_is_judged(text: str) -> None:
 
 def test_the_spec_says_what_it_needs_and_cannot_see() -> None:
     spec = McpExfilInstruction.spec
-    assert [str(need) for group in spec.needs for need in group.needs] == ["mcp (mcp.tool)"]
+    assert [str(need) for group in spec.needs for need in group.needs] == [
+        "mcp (mcp.tool)",
+        "syscalls (mcp.tool)",
+    ]
     assert spec.complete_run is False
     assert len(spec.blind_to) == 6

@@ -165,10 +165,8 @@ def _ways(shape: str, text: str, at: int, tries: list[int]) -> list[list[str]]:
     cut = text.find(", ", at)
     while cut >= 0 and tries[0] > 0 and len(found) < 2:
         tries[0] -= 1
-        if after is not None and after.match(text, cut + 2) is None:
-            ways = []
-        else:
-            ways = _ways(rest, text, cut + 2, tries)
+        fits = after is None or after.match(text, cut + 2) is not None
+        ways = _ways(rest, text, cut + 2, tries) if fits else []
         found.extend([*done, text[at:cut], *way] for way in ways)
         cut = text.find(", ", cut + 2)
     return found[:2]

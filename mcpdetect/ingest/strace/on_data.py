@@ -15,6 +15,8 @@ def on_read(call: Call, recorder: Recorder) -> None:
     """read, pread64, readv and relatives, on a file or on a socket."""
     thread = call.thread
     fd, handle = recorder.handle_of(thread, call.argument(0))
+    if recorder.stdio is not None:
+        recorder.stdio.call(call, fd, handle, "c2s")
     if handle is not None and handle.socket is not None:
         if not recorder.reads_receives:
             return
@@ -58,6 +60,8 @@ def on_write(call: Call, recorder: Recorder) -> None:
     """write, pwrite64, writev and relatives, to a file or to a socket."""
     thread = call.thread
     fd, handle = recorder.handle_of(thread, call.argument(0))
+    if recorder.stdio is not None:
+        recorder.stdio.call(call, fd, handle, "s2c")
     if handle is not None and handle.socket is not None:
         if not recorder.reads_sends:
             return
@@ -127,6 +131,9 @@ def on_copy(call: Call, recorder: Recorder) -> None:
     source, target = (1, 0) if call.name.startswith("sendfile") else (0, 1 if call.name == "tee" else 2)
     fd, handle = recorder.handle_of(call.thread, call.argument(source))
     to_fd, to = recorder.handle_of(call.thread, call.argument(target))
+    if recorder.stdio is not None:
+        recorder.stdio.call(call, fd, handle, "c2s")
+        recorder.stdio.call(call, to_fd, to, "s2c")
     unseen = bool(call.result)
     thread = call.thread
     if recorder.wants("file.read") and (handle is None or handle.socket is None):

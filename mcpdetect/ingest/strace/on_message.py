@@ -21,6 +21,8 @@ def on_send(call: Call, recorder: Recorder) -> None:
     named = named_peer(call.argument(4))
     fd, handle = socket_of(call, recorder, named.family if named else "")
     data, cut, tried = content(call) if recorder.reads_sends else (b"", False, None)
+    if recorder.stdio is not None:
+        recorder.stdio.call(call, fd, handle, "s2c")
     fast = "MSG_FASTOPEN" in call.argument(3) or "0x20000000" in call.argument(3)
     sent(call, recorder, fd, handle, data, cut, tried, named, fastopen=fast)
 
@@ -31,6 +33,8 @@ def on_receive(call: Call, recorder: Recorder) -> None:
         return
     named = named_peer(call.argument(4))
     fd, handle = socket_of(call, recorder, named.family if named else "")
+    if recorder.stdio is not None and "MSG_PEEK" not in call.argument(3):
+        recorder.stdio.call(call, fd, handle, "c2s")
     data, cut, _ = content(call)
     received(call, recorder, fd, handle, data, cut, named)
 
@@ -51,6 +55,8 @@ def _messages(call: Call) -> list[tuple[dict[str, str], int | None]]:
 def on_send_message(call: Call, recorder: Recorder) -> None:
     """Sendmsg and sendmmsg: one event a message, and the descriptors that go along."""
     many = call.name == "sendmmsg"
+    if recorder.stdio is not None:
+        recorder.stdio.call(call, *recorder.handle_of(call.thread, call.argument(0)), "s2c")
     messages = _messages(call)
     if not any(header for header, _ in messages) and call.error != "EFAULT" and call.result != 0:
         messages = [({}, None if many else call.result)]
@@ -76,6 +82,8 @@ def on_receive_message(call: Call, recorder: Recorder) -> None:
         if call.error is not None:
             received(call, recorder, fd, handle, b"", False, None)
         return
+    if recorder.stdio is not None and "MSG_PEEK" not in ", ".join(call.arguments[2:]):
+        recorder.stdio.call(call, *recorder.handle_of(call.thread, call.argument(0)), "c2s")
     for header, size in _messages(call):
         named = named_peer(header.get("msg_name", ""))
         fd, handle = socket_of(call, recorder, named.family if named else "")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from mcpdetect.ingest.adapter import CARRIERS, OVERHEARD
 from mcpdetect.ingest.strace.account import Account
 from mcpdetect.ingest.strace.call import Call
 from mcpdetect.ingest.strace.paths import Names
@@ -10,6 +13,9 @@ from mcpdetect.ingest.strace.values import Decoration, descriptor
 from mcpdetect.ingest.strace.world import World
 from mcpdetect.model.event import Event
 from mcpdetect.model.place import Where
+
+if TYPE_CHECKING:
+    from mcpdetect.ingest.strace.stdio import Stdio
 
 __all__ = ["Recorder"]
 
@@ -28,6 +34,7 @@ class Recorder:
         expected: children that have no line yet, by identity of the thread object.
         rings: io_uring instances, whether the kernel polls them, and their handles.
         hellos: TLS hellos whose rest is still to come, by socket.
+        stdio: listens to standard input and output for MCP, where that and the calls that carry it are wanted.
     """
 
     def __init__(self, wanted: frozenset[str], account: Account) -> None:
@@ -41,6 +48,11 @@ class Recorder:
         self.expected: dict[int, tuple[Thread, Where, str]] = {}
         self.rings: list[tuple[Call, bool, Handle]] = []
         self.hellos: dict[str, tuple[Call, Peer | None, bytes]] = {}
+        self.stdio: Stdio | None = None
+        if wanted & OVERHEARD and wanted >= CARRIERS:
+            from mcpdetect.ingest.strace.stdio import Stdio
+
+            self.stdio = Stdio(self.out, wanted)
         self._sockets = 0
 
     def wants(self, kind: str) -> bool:

@@ -80,6 +80,8 @@ def describe(
         "exits": core.exits,
     }
     observation.losses = [*(declared.losses if declared is not None else ()), *account.losses()]
+    if core.recorder.stdio is not None:
+        core.recorder.stdio.finish(observation)
 
 
 def _watches(core: Core, lines: int, declared: Declared | None) -> dict[str, Proof]:
