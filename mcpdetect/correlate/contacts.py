@@ -53,11 +53,12 @@ ERRNO_OUTCOME: dict[str, Outcome] = {
     "EALREADY": "in_progress",
     "EAGAIN": "in_progress",
     "EINTR": "in_progress",
+    "ERESTARTSYS": "in_progress",  # an interrupted connect goes on without its caller (POSIX connect())
+    "ERESTARTNOINTR": "in_progress",
 }
 """What an errno of connect(2), or of SO_ERROR, says about the attempt; see DESIGN §6 for what it says about denial."""
 
-# The caller's own mistake: nothing was attempted (connect(2)).
-_NO_ATTEMPT = frozenset({"EFAULT", "EBADF", "ENOTSOCK", "EISCONN", "EPROTOTYPE", "ENOENT"})
+_NO_ATTEMPT = frozenset({"EFAULT", "EBADF", "ENOTSOCK", "EISCONN", "EPROTOTYPE", "ENOENT"})  # connect(2): not tried
 
 
 class Contacts(Fact):

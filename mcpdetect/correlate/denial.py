@@ -33,6 +33,11 @@ _PORT_UNREACHABLE = frozenset({(3, 3), (1, 4)})
 """ICMP and ICMPv6 port unreachable (RFC 792, RFC 4443 §3.1): from the destination of a datagram, a closed port."""
 _ADDRESS_WAIT_NS = 900_000_000
 """Neighbours are asked for an address three times, a second apart, before EHOSTUNREACH (arp(7), mcast_solicit)."""
+# The caller's own mistake, or a family that this kernel does not have (connect(2), sendto(2)): nothing was attempted.
+_NEVER_TRIED = frozenset(
+    {"EAFNOSUPPORT", "EADDRNOTAVAIL", "EADDRINUSE", "EDESTADDRREQ", "EMSGSIZE", "ENOBUFS", "ENOMEM"}
+)
+_NEVER_TRIED |= {"EPIPE", "ENOTCONN", "EISCONN", "EOPNOTSUPP", "EPROTONOSUPPORT", "EFAULT", "EBADF", "ENOTSOCK"}
 
 
 @dataclass(slots=True)
@@ -284,7 +289,9 @@ def _by_errno(attempt: Attempt, error: str, target: Target, flow: NetFlow | None
         return _host_unreachable(attempt, flow, view, extra)
     if error in ("ECONNREFUSED", "ECONNRESET"):
         return _refused(attempt, flow, view, extra)
-    return Judgement(False, None, f"{error}: it could not be tried", extra)
+    if error in _NEVER_TRIED:
+        return Judgement(False, None, f"{error}: it could not be tried", extra)
+    return Judgement(None, None, f"{error}: what became of it is not known", extra)
 
 
 def _host_unreachable(attempt: Attempt, flow: NetFlow | None, view: RunView, extra: list[Where]) -> Judgement:
