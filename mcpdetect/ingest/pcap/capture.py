@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from mcpdetect.ingest.pcap.datagrams import DNS_WATCHER
 from mcpdetect.ingest.pcap.decode import Decoder
 from mcpdetect.ingest.pcap.files import FAULT, NO_TIME, CaptureFile, PcapFile
 from mcpdetect.ingest.pcap.ledger import ALL_KINDS, Ledger
-from mcpdetect.ingest.pcap.link import LAYOUTS, Layout, supported
+from mcpdetect.ingest.pcap.link import LAYOUTS, RAW, supported
 from mcpdetect.ingest.pcap.pcapng import MAGIC, PcapngFile
 from mcpdetect.model.event import Event, Unparsed
 from mcpdetect.model.observation import Observation
@@ -24,9 +23,7 @@ __all__ = ["PacketCapture"]
 _EVERYTHING = frozenset({*ALL_KINDS, "unparsed"})
 _MOST_FOREIGN_LINKS = 16
 _EXCERPT = 64
-# version and length, total length, fragment, protocol, addresses and ports; for TCP data offset and flags
-_IPV4_FIELDS = struct.Struct("!BxHxxHxBxx12s8xBB").unpack_from
-_NO_LAYOUT = Layout(0, 0, b"-", b"-", 0)
+_NO_LAYOUT = LAYOUTS[RAW]._replace(ipv4=b"-", ipv6=b"-")
 
 
 class PacketCapture:
@@ -149,14 +146,12 @@ class _Reading:
         transport = decoder.transport
         flows = transport.flows
         tcp, udp = flows.tcp, flows.udp
+        read_segment, read_dns = transport.segment, transport.dns.datagram
         link_now = last_ns = NO_TIME
         known = False
-        first, last, ipv4, ipv6, at = _NO_LAYOUT
-        read_dns = transport.dns.message
-        ipv4_fields = _IPV4_FIELDS
-        needed = wider = number = end = protocol = width = flags = next_scan = 0
-        key = b""
-        for t_ns, link, data, original in self.file.packets():
+        ip_at, _, ipv4, ipv6, firsts, read4, read6 = _NO_LAYOUT
+        needed = wider = number = next_scan = 0
+        for t_ns, link, buffer, at, size, original in self.file.packets():
             number += 1
             if link != link_now:
                 if link == FAULT:
@@ -167,8 +162,8 @@ class _Reading:
                     continue
                 link_now = link
                 known = supported(link)
-                first, last, ipv4, ipv6, at = LAYOUTS.get(link, _NO_LAYOUT)
-                needed, wider = at + 40, at + 60
+                ip_at, _, ipv4, ipv6, firsts, read4, read6 = LAYOUTS.get(link, _NO_LAYOUT)
+                needed, wider = ip_at + 40, ip_at + 60
             if t_ns > last_ns:
                 if last_ns == NO_TIME:
                     self.first_ns = t_ns
@@ -177,73 +172,75 @@ class _Reading:
                     next_scan = flows.scan(t_ns)
                     yield from out
                     out.clear()
-            size = len(data)
             # Whole, with room for the headers, no option, no fragment: endpoints are contiguous bytes.
             if size == original and size >= needed:
-                kind = data[first:last]
                 above = 0
-                if kind == ipv4:
-                    version, end, fragment, protocol, key, width, flags = ipv4_fields(data, at)
-                    if version == 0x45 and 40 <= end <= size - at and not fragment & 0x3FFF:
-                        above = at + 20
-                        end += at
-                elif kind == ipv6 and size >= wider:
-                    end = (data[at + 4] << 8) | data[at + 5]
-                    if 20 <= end <= size - at - 40:
-                        above = at + 40
-                        protocol = data[at + 6]
-                        key = data[at + 8 : at + 44]
-                        width, flags = data[at + 52], data[at + 53]
+                kind, first, end, fragment, protocol, key, width, flags = read4(buffer, at)
+                if first == 0x45 and kind == ipv4:
+                    if 40 <= end <= size - ip_at and not fragment & 0x3FFF:
+                        above = at + ip_at + 20
+                        end += above - 20
+                elif kind == ipv6 and size >= wider and first in firsts:
+                    end, protocol, key, width, flags = read6(buffer, at)
+                    if 20 <= end <= size - ip_at - 40:
+                        above = at + ip_at + 40
                         end += above
                 if above:
                     if protocol == 6:
                         half = tcp.get(key)
-                        if half is not None and not flags & 0x06 and width >= 0x50 and half.packets:
-                            payload = end - above - (width >> 4 << 2)
-                            # A known half flow, neither SYN nor RST, nothing to read: count it, and that is all.
-                            if not payload or (payload > 0 and half.watcher is None):
-                                half.packets += 1
-                                if t_ns > half.last:
-                                    half.last = t_ns
-                                if payload:
-                                    half.bytes += payload
-                                    half.data += 1
-                                if flags & 1:
-                                    half.fin += 1
+                        header = width >> 4 << 2
+                        payload = end - above - header
+                        if header >= 20 and payload >= 0:
+                            if half is None or flags & 0x06 or not half.packets or (payload and half.watcher):
+                                read_segment(half, key, buffer, above, end - payload, end, number, t_ns)
+                                if out:
+                                    yield from out
+                                    out.clear()
                                 continue
+                            # A known half flow, neither SYN nor RST, nothing to read: count it, and that is all.
+                            half.packets += 1
+                            if t_ns > half.last:
+                                half.last = t_ns
+                            if payload:
+                                half.bytes += payload
+                                half.data += 1
+                            if flags & 1:
+                                half.fin += 1
+                            continue
                         account.number, account.t_ns = number, t_ns
-                        transport.tcp(key, data, above, end)
+                        transport.tcp(key, buffer[at : at + size], above - at, end - at)
                         if out:
                             yield from out
                             out.clear()
                         continue
                     if protocol == 17:
-                        half = udp.get(key)
-                        if half is not None:
-                            watcher = half.watcher
+                        way = udp.get(key)
+                        if way is not None:
+                            watcher = way.watcher
                             # The same for a datagram, and for one of a DNS port its message is read.
-                            if watcher is DNS_WATCHER or (watcher is None and half.packets):
-                                half.packets += 1
-                                if t_ns > half.last:
-                                    half.last = t_ns
-                                half.bytes += end - above - 8
-                                half.data += 1
+                            if watcher is DNS_WATCHER or (watcher is None and way.packets):
+                                way.packets += 1
+                                if t_ns > way.last:
+                                    way.last = t_ns
+                                way.bytes += end - above - 8
+                                way.data += 1
                                 if watcher is None:
                                     continue
-                                length = (data[above + 4] << 8) | data[above + 5]
+                                length = (buffer[above + 4] << 8) | buffer[above + 5]
                                 if 8 <= length < end - above:
                                     end = above + length
-                                read_dns(data[above + 8 : end], key, "udp", number, t_ns)
+                                read_dns(buffer[above + 8 : end], key, number, t_ns)
                                 if out:
                                     yield from out
                                     out.clear()
                                 continue
                         account.number, account.t_ns = number, t_ns
-                        transport.udp(key, data, above, end)
+                        transport.udp(key, buffer[at : at + size], above - at, end - at)
                         if out:
                             yield from out
                             out.clear()
                         continue
+            data = buffer[at : at + size]
             if known:
                 account.number, account.t_ns = number, t_ns
                 decoder.frame(link, data, original)
@@ -255,7 +252,9 @@ class _Reading:
         self.number = number
         self.last_ns = last_ns
         self._faults()
-        decoder.close()
+        for _ in decoder.close():
+            yield from out
+            out.clear()
         yield from out
         out.clear()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mcpdetect.ingest.dnswire import DnsFormatError
+from mcpdetect.ingest.dnswire import DnsFormatError, parse_message
 from mcpdetect.ingest.pcap.dns import DnsReader
 from mcpdetect.ingest.pcap.ends import ends_of
 from mcpdetect.ingest.pcap.files import NO_TIME
@@ -103,7 +103,7 @@ class UdpWatcher:
 
     def _query(self, data: bytes, number: int, t_ns: int, cut: bool) -> tuple[str, ...]:
         try:
-            message = self._shared.dns.parse(data, cut)
+            message = parse_message(data, cut=cut)
         except DnsFormatError:
             return ()
         flow = self._half.flow
@@ -121,7 +121,7 @@ class UdpWatcher:
         if len(data) < 12 or not data[2] & 0x80 or (data[0] << 8) | data[1] not in ids:
             return ("dns.answer",) if cut and len(data) < 12 else ()
         try:
-            message = self._shared.dns.parse(data, cut)
+            message = parse_message(data, cut=cut)
         except DnsFormatError:
             return ("dns.answer",)
         self._shared.dns.events(message, data, self._key, "udp", number, t_ns)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from mcpdetect.ingest.dnswire import address_text
 from mcpdetect.ingest.pcap.account import ABOVE_IP, Account
@@ -43,11 +43,11 @@ class Decoder:
         self._report_failed()
         self.account.cut = False
 
-    def close(self) -> None:
-        """The capture is over: give out what is unfinished."""
+    def close(self) -> Iterator[None]:
+        """The capture is over: give out what is unfinished, pausing whenever some events may be taken."""
         self._fragments.close()
         self._report_failed()
-        self.transport.close()
+        yield from self.transport.close()
         if self._fragments.overflows:
             self.account.ledger.add(
                 "overflow", "too many unfinished IP fragments at once", None, ABOVE_IP, count=self._fragments.overflows

@@ -9,7 +9,7 @@ from mcpdetect.ingest.pcap.ends import DNS_PORTS, ends_of, ports_of
 from mcpdetect.ingest.pcap.files import NO_TIME
 from mcpdetect.ingest.pcap.ledger import Ledger
 from mcpdetect.model.event import Event, Unparsed
-from mcpdetect.model.net import DnsAnswer, DnsQuery
+from mcpdetect.model.net import DnsAnswer, DnsQuery, DnsRecord
 from mcpdetect.model.place import Where
 
 __all__ = ["DnsReader", "asks"]
@@ -18,6 +18,9 @@ __all__ = ["DnsReader", "asks"]
 _MOST_MEMO = 20_000
 _LONGEST_MEMO = 512
 _EXCERPT = 64
+
+_Said = tuple[str | None, str | None, str, bool, str, list[DnsRecord], bool]
+"""Of a message: name, spelled name, and type of its one question; whether it answers, rcode, records, no data."""
 
 _NO_QUESTION: list[tuple[str | None, str | None, str]] = [(None, None, "")]
 
@@ -48,25 +51,65 @@ class DnsReader:
         self._unparsed = "unparsed" in wanted
         self._ledger = ledger
         self._count = count
-        self._memo: dict[bytes, DnsMessage] = {}
+        self._memo: dict[bytes, _Said] = {}
 
-    def parse(self, data: bytes, cut: bool) -> DnsMessage:
-        """Read a message; an answer that came before, its id aside, is not read again.
+    def datagram(self, data: bytes, key: bytes, number: int, t_ns: int) -> None:
+        """Make the event of a datagram that came whole to or from a DNS port; arguments as in ``message``.
 
-        Raises:
-            DnsFormatError: see ``parse_message``.
+        What it says is known where another one said the same, its id aside. The events are filled field by field:
+        their constructors take three times as long.
         """
-        # questions are cheap to read, and so are not kept; a cut or short message may be anything
-        if cut or not 12 <= len(data) <= _LONGEST_MEMO or not data[2] & 0x80:
-            return parse_message(data, cut=cut)
-        body = data[2:]
-        message = self._memo.get(body)
-        if message is None:
-            message = parse_message(data)
-            if len(self._memo) >= _MOST_MEMO:
-                self._memo.clear()
-            self._memo[body] = message
-        return message
+        said = self._memo.get(data[2:])
+        if said is None:
+            self.message(data, key, "udp", number, t_ns)
+            return
+        name, spelled, kind, response, rcode, records, no_data = said
+        where = Where.__new__(Where)
+        where.file, where.at, where.end, where.unit = self._name, number, None, "packet"
+        if response and not asks(key):
+            if not self._answers:
+                return
+            answer = DnsAnswer.__new__(DnsAnswer)
+            answer.kind = "dns.answer"
+            answer.seen_in = "packets"
+            answer.where = where
+            answer.t_ns = t_ns if t_ns != NO_TIME else None
+            answer.process = answer.tid = None
+            answer.name = name
+            answer.type = kind
+            answer.rcode = rcode
+            answer.records = records
+            answer.source = ""
+            answer.no_data = no_data
+            answer.server, _, answer.client, _ = ends_of(key)
+            answer.transport = "udp"
+            answer.id = (data[0] << 8) | data[1]
+            self._out(answer)
+        elif self._queries:
+            query = DnsQuery.__new__(DnsQuery)
+            query.kind = "dns.query"
+            query.seen_in = "packets"
+            query.where = where
+            query.t_ns = t_ns if t_ns != NO_TIME else None
+            query.process = query.tid = query.error = None
+            query.altered = False
+            query.name = name
+            query.spelled = spelled
+            query.type = kind
+            query.client, query.client_port, query.server, query.server_port = ends_of(key)
+            query.transport = "udp"
+            query.id = (data[0] << 8) | data[1]
+            self._out(query)
+
+    def _keep(self, data: bytes, message: DnsMessage) -> None:
+        """Keep what a sound message with one question says, for ``datagram``."""
+        if message.damage or len(message.questions) != 1 or len(data) > _LONGEST_MEMO:
+            return
+        if len(self._memo) >= _MOST_MEMO:
+            self._memo.clear()
+        name, spelled, kind = message.questions[0]
+        no_data = _no_data(message, kind)
+        self._memo[data[2:]] = (name, spelled, kind, message.response, message.rcode, message.records, no_data)
 
     def message(
         self, data: bytes, key: bytes, transport: str, number: int, t_ns: int, cut: bool = False, end: int = 0
@@ -83,10 +126,12 @@ class DnsReader:
             end: packet of its last byte, where that is another one.
         """
         try:
-            message = self.parse(data, cut)
+            message = parse_message(data, cut=cut)
         except DnsFormatError as error:
             self._broken(data, key, transport, number, t_ns, str(error), cut)
             return False
+        if not cut:
+            self._keep(data, message)
         self.events(message, data, key, transport, number, t_ns, end)
         if message.damage and not cut:
             missing = len(message.questions) < (data[4] << 8) | data[5]

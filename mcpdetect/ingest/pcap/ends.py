@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import struct
+from functools import lru_cache
+
 from mcpdetect.ingest.dnswire import address_text
 
 __all__ = ["DNS_PORTS", "ends_of", "ports_of", "reverse"]
+
+_PORTS = struct.Struct("!HH").unpack_from
 
 DNS_PORTS = frozenset({53, 5353, 5355})
 """Ports whose datagrams are DNS messages: DNS (RFC 1035), mDNS (RFC 6762) and LLMNR (RFC 4795)."""
@@ -24,16 +29,12 @@ def ports_of(key: bytes) -> tuple[int, int]:
 
 def ends_of(key: bytes) -> tuple[str, int, str, int]:
     """Return source, its port, destination, its port; addresses in their canonical spelling."""
-    if len(key) == 12:
-        return (
-            address_text(key[:4]),
-            (key[8] << 8) | key[9],
-            address_text(key[4:8]),
-            (key[10] << 8) | key[11],
-        )
-    return (
-        address_text(key[:16]),
-        (key[32] << 8) | key[33],
-        address_text(key[16:32]),
-        (key[34] << 8) | key[35],
-    )
+    source, address = _addresses(key[:-4])
+    source_port, port = _PORTS(key, len(key) - 4)
+    return source, source_port, address, port
+
+
+@lru_cache(maxsize=4096)
+def _addresses(raw: bytes) -> tuple[str, str]:
+    half = len(raw) >> 1
+    return address_text(raw[:half]), address_text(raw[half:])

@@ -20,8 +20,9 @@ NO_TIME = -1
 FAULT = -2
 """The link type of what is no packet: the reader met faults, which are to be taken out of ``faults``."""
 
-Packet = tuple[int, int, bytes, int]
-"""One packet: nanoseconds or ``NO_TIME``, link type, captured bytes, original length."""
+Packet = tuple[int, int, bytes, int, int, int]
+"""One packet: nanoseconds or ``NO_TIME``, link type, a buffer, where in it the captured bytes begin, how many they are
+(all of them are there), original length. The buffer is not cut up here: most packets are looked at in a few places."""
 
 _LARGEST = 262144  # libpcap's MAXIMUM_SNAPLEN for every ordinary link type
 _LARGEST_DECLARED = 1 << 22  # ... and the most that a file's own snap length can raise it to
@@ -151,17 +152,20 @@ class PcapFile(CaptureFile):
                         )
                     )
                     return
-                end = 16 + captured
-                if at + end > size:
+                at += 16
+                if at + captured > size:
+                    at -= 16
+                    end = 16 + captured
                     break
                 yield (
                     seconds * 1_000_000_000 + part * unit,
                     link,
-                    buffer[at + 16 : at + end],
+                    buffer,
+                    at,
+                    captured,
                     original if original > captured else captured,
                 )
-                at += end
-                end = 16
+                at += captured
             more = self._stream.read(max(CHUNK, end))
             if not more:
                 break

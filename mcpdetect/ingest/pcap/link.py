@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import struct
+from collections.abc import Callable, Container
+from typing import Any, NamedTuple
 
-__all__ = ["ARP", "ETHERNET", "LAYOUTS", "Layout", "Payload", "supported", "unwrap"]
+__all__ = ["ARP", "ETHERNET", "LAYOUTS", "RAW", "Layout", "Payload", "supported", "unwrap"]
 
-ETHERNET, SLL, SLL2 = 1, 113, 276
-_RAW = frozenset({12, 14, 101, 228, 229})  # LINKTYPE_RAW, its two old DLT values, IPV4, IPV6
+ETHERNET, SLL, SLL2, RAW = 1, 113, 276, 101
+_RAW = frozenset({12, 14, RAW, 228, 229})  # LINKTYPE_RAW, its two old DLT values, IPV4, IPV6
 _NULL, _LOOP = 0, 108
 _IPV4, _IPV6, ARP = 0x0800, 0x86DD, 0x0806
 _TAGS = frozenset({0x8100, 0x88A8, 0x9100, 0x9200})  # 802.1Q, 802.1ad, and what preceded it
@@ -18,20 +20,41 @@ _IPV6_FAMILIES = frozenset({10, 24, 28, 30})  # AF_INET6 of Linux, NetBSD and Op
 
 
 class Layout(NamedTuple):
-    """How to tell the common case: ``frame[first:last]`` equals ``ipv4`` or ``ipv6``, and the packet begins ``at``."""
+    """How to read the common case in one go.
 
-    first: int
-    last: int
+    Attributes:
+        at: where in the frame the IP packet begins.
+        kind: where its EtherType is.
+        ipv4, ipv6: what the EtherType must be, nothing where there is none.
+        firsts: what the first byte of an IPv6 packet may be.
+        read4: reads the EtherType, the first byte, total length, fragment field, protocol, addresses and ports, TCP's
+            data offset and flags; there must be 40 bytes of IP.
+        read6: reads payload length, next header, addresses and ports, TCP's data offset and flags; there must be 60.
+    """
+
+    at: int
+    kind: int
     ipv4: bytes
     ipv6: bytes
-    at: int
+    firsts: Container[int]
+    read4: Callable[[bytes, int], tuple[Any, ...]]
+    read6: Callable[[bytes, int], tuple[Any, ...]]
+
+
+def _layout(at: int, kind: int | None) -> Layout:
+    before = "!0s" if kind is None else f"!{kind}x2s{at - kind - 2}x"
+    read4 = struct.Struct(before + "BxHxxHxBxx12s8xBB").unpack_from
+    read6 = struct.Struct(f"!{at}xxxxxHBx36s8xBB").unpack_from
+    if kind is None:
+        return Layout(at, 0, b"", b"", frozenset({0x60}), read4, read6)
+    return Layout(at, kind, b"\x08\x00", b"\x86\xdd", range(256), read4, read6)
 
 
 LAYOUTS: dict[int, Layout] = {
-    ETHERNET: Layout(12, 14, b"\x08\x00", b"\x86\xdd", 14),
-    SLL: Layout(14, 16, b"\x08\x00", b"\x86\xdd", 16),
-    SLL2: Layout(0, 2, b"\x08\x00", b"\x86\xdd", 20),
-    **{link: Layout(0, 1, b"\x45", b"\x60", 0) for link in _RAW},
+    ETHERNET: _layout(14, 12),
+    SLL: _layout(16, 14),
+    SLL2: _layout(20, 0),
+    **{link: _layout(0, None) for link in _RAW},
 }
 """Link types whose common frames the fast lane reads."""
 
@@ -67,7 +90,7 @@ def unwrap(link: int, frame: bytes) -> Payload:
     layout = LAYOUTS[link]
     if len(frame) < layout.at:
         return Payload("", 0)
-    return _ethertype((frame[layout.first] << 8) | frame[layout.first + 1], frame, layout.at)
+    return _ethertype((frame[layout.kind] << 8) | frame[layout.kind + 1], frame, layout.at)
 
 
 def _ethertype(number: int, frame: bytes, at: int) -> Payload:

@@ -8,13 +8,44 @@ from mcpdetect.ingest.pcap.http import Request, RequestReader, may_be_request
 from mcpdetect.ingest.pcap.streamevents import STREAM_KINDS, StreamEvents
 from mcpdetect.ingest.tls import Hello, handshake_hello, looks_like_hello, unwrap_records
 
-__all__ = ["TcpWatcher"]
+__all__ = ["MIDSTREAM", "UNREAD", "TcpWatcher", "read_whole_hello"]
 
 _MOST_HELLO = 16384
 _MOST_PENDING = 64
 _MOST_PENDING_BYTES = 65536
 _MOST_SEGMENTS = 16
 _MOST_BYTES = 8 << 20
+
+
+class Unread:
+    """Stands for the reader of a half flow that has brought no payload yet: most connections tried bring none."""
+
+    __slots__ = ()
+
+    def close(self) -> None:
+        """Nothing was begun."""
+
+
+UNREAD = Unread()
+"""The payload will be read from the byte behind the SYN on."""
+
+MIDSTREAM = Unread()
+"""The payload will be read from wherever it begins: the half flow's first packet was no SYN."""
+
+
+def read_whole_hello(shared: StreamEvents, data: bytes, key: bytes, number: int, t_ns: int) -> bool:
+    """Tell the hello that a half flow's first segment is from its first byte on; return False where it is none.
+
+    What ``TcpWatcher`` would do with that segment, without one: nearly every hello comes so. One that goes on in the
+    next segment is left to it.
+    """
+    if len(data) <= 5 or not looks_like_hello(data):
+        return False
+    message, missing = unwrap_records(data)
+    if missing:
+        return False
+    shared.hello(handshake_hello(message, quic=False) or Hello(), key, number, number, t_ns)
+    return True
 
 
 class TcpWatcher:

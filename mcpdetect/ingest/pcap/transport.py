@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Iterator
+
 from mcpdetect.ingest.pcap.account import Account
 from mcpdetect.ingest.pcap.datagrams import DNS_WATCHER, Datagrams, UdpWatcher
 from mcpdetect.ingest.pcap.dns import DnsReader, asks
 from mcpdetect.ingest.pcap.ends import DNS_PORTS, ports_of
-from mcpdetect.ingest.pcap.flows import FlowTable, Half
+from mcpdetect.ingest.pcap.flows import FlowTable, TcpHalf
 from mcpdetect.ingest.pcap.ledger import NAMES
 from mcpdetect.ingest.pcap.streamevents import StreamEvents
-from mcpdetect.ingest.pcap.streams import TcpWatcher
+from mcpdetect.ingest.pcap.streams import MIDSTREAM, UNREAD, TcpWatcher, read_whole_hello
 
 __all__ = ["Transport"]
+
+_SEQUENCE = struct.Struct("!I").unpack_from
 
 
 class Transport:
@@ -30,9 +35,9 @@ class Transport:
         self._streams = StreamEvents(name, out, wanted, ledger, self.dns)
         self._datagrams = Datagrams(name, out, wanted, ledger, self.dns)
 
-    def close(self) -> None:
-        """The capture is over: give out every flow."""
-        self.flows.close()
+    def close(self) -> Iterator[None]:
+        """The capture is over: give out every flow, pausing whenever some events may be taken."""
+        yield from self.flows.close()
         ledger = self._account.ledger
         if self.flows.overflows:
             ledger.add(
@@ -56,77 +61,100 @@ class Transport:
             end: where the payload ends by the IP header, perhaps behind what was captured.
         """
         account = self._account
+        start = at + (data[at + 12] >> 4) * 4
+        lies = start < at + 20 or start > end
+        half = self.flows.tcp.get(key)
+        touched = self.segment(half, key, data, at, end if lies else start, end, account.number, account.t_ns)
+        if account.cut:
+            self.flows.tcp[key].cut += 1
+        if lies:
+            account.undecodable("a TCP header whose length lies", data[at:], NAMES)
+        elif account.cut:
+            account.snaplen(touched)
+
+    def segment(
+        self, half: TcpHalf | None, key: bytes, data: bytes, at: int, start: int, end: int, number: int, t_ns: int
+    ) -> tuple[str, ...]:
+        """Count a segment, and read its payload where that is of interest.
+
+        Args:
+            half: what the flow table has for ``key``.
+            key: source, destination, ports.
+            data: what holds the packet.
+            at: where in it the TCP header begins.
+            start: where the payload begins.
+            end: where it ends on the wire.
+            number: the packet's number.
+            t_ns: its time.
+
+        Returns:
+            The event kinds that it may have hidden because it was cut.
+        """
         flags = data[at + 13]
-        sequence = int.from_bytes(data[at + 4 : at + 8], "big")
-        half = self._tcp_half(key, flags, sequence)
-        half.packets += 1
-        half.last = max(half.last, account.t_ns)
+        sequence: int
+        (sequence,) = _SEQUENCE(data, at + 4)
+        if half is not None and flags & 0x12 == 0x02 and _is_new(half, sequence):
+            self.flows.finish(half.flow)
+            half = None
+        if half is None:
+            half = self.flows.open_tcp(key, number, t_ns, answers=flags & 0x12 == 0x12)
         if flags & 0x02:
+            if half.isn is None:
+                half.isn = sequence
             if flags & 0x10:
                 half.syn_ack += 1
             else:
                 half.syn += 1
-        half.fin += flags & 1
-        half.rst += flags >> 2 & 1
-        half.cut += account.cut
-        header = (data[at + 12] >> 4) * 4
-        if header < 20 or at + header > end:
-            account.undecodable("a TCP header whose length lies", data[at:], NAMES)
-            return
-        start = at + header
-        size = end - start
-        watcher = half.watcher
-        touched: tuple[str, ...] = ()
-        if size > 0:
-            half.bytes += size
-            half.data += 1
-            if isinstance(watcher, TcpWatcher):
-                payload = data[start:end]
-                # a SYN takes one sequence number; data on it (TCP Fast Open) come behind that
-                watcher.feed(
-                    (sequence + 1) & 0xFFFFFFFF if flags & 2 else sequence, payload, size, account.number, account.t_ns
-                )
-                touched = watcher.hidden
-                if watcher.done:
-                    half.watcher = None
-        if account.cut:
-            account.snaplen(touched)
-
-    def _tcp_half(self, key: bytes, flags: int, sequence: int) -> Half:
-        """Return the half flow of a segment, beginning a new flow where its flags say so."""
-        flows = self.flows
-        half = flows.tcp.get(key)
-        begins = flags & 0x12 == 0x02
-        if half is not None and begins and self._is_new(half, sequence):
-            flows.finish(half.flow)
-            half = None
-        if half is None:
-            half = flows.open(key, self._account.number, self._account.t_ns, tcp=True, answers=flags & 0x12 == 0x12)
-        if flags & 0x02 and half.isn is None:
-            half.isn = sequence
         if not half.packets:
-            self._watch_tcp(half, key)
-        return half
+            self._watch(half, key, flags)
+        half.packets += 1
+        if t_ns > half.last:
+            half.last = t_ns
+        if flags & 0x05:
+            half.fin += flags & 1
+            half.rst += flags >> 2 & 1
+        size = end - start
+        if size <= 0:
+            return ()
+        half.bytes += size
+        half.data += 1
+        watcher = half.watcher
+        if watcher is None:
+            return ()
+        # a SYN takes one sequence number; data on it (TCP Fast Open) come behind that
+        if flags & 2:
+            sequence = (sequence + 1) & 0xFFFFFFFF
+        payload = data[start:end]
+        if watcher is UNREAD or watcher is MIDSTREAM:
+            following = None if watcher is MIDSTREAM or half.isn is None else (half.isn + 1) & 0xFFFFFFFF
+            if (
+                (following is None or following == sequence)
+                and len(payload) == size
+                and read_whole_hello(self._streams, payload, key, number, t_ns)
+            ):
+                half.watcher = None
+                return ()
+            half.watcher = watcher = TcpWatcher(self._streams, key, following)
+        if not isinstance(watcher, TcpWatcher):
+            return ()
+        watcher.feed(sequence, payload, size, number, t_ns)
+        if watcher.done:
+            half.watcher = None
+        return watcher.hidden
 
     @staticmethod
-    def _is_new(half: Half, sequence: int) -> bool:
-        """Whether a SYN on a known half flow begins another connection between the same ends."""
-        if half.isn is not None:
-            return half.isn != sequence
-        # not the very first packet of this direction, and no simultaneous open
-        return half.packets > 0 or half.flow.closed or (half is half.flow.back and not half.flow.out.syn)
-
-    def _watch_tcp(self, half: Half, key: bytes) -> None:
+    def _watch(half: TcpHalf, key: bytes, flags: int) -> None:
         """Have a half flow's payload looked at: the client's, both of DNS, and both where the client is not known."""
-        if half is half.flow.out or not half.flow.out.syn or not DNS_PORTS.isdisjoint(ports_of(key)):
-            half.watcher = TcpWatcher(self._streams, key, None if half.isn is None else (half.isn + 1) & 0xFFFFFFFF)
+        out = half.flow.out
+        if half is out or not out.syn or not DNS_PORTS.isdisjoint(ports_of(key)):
+            half.watcher = MIDSTREAM if half.isn is None else UNREAD
 
     def udp(self, key: bytes, data: bytes, at: int, end: int) -> None:
         """Take a datagram whose 8-byte header is there; arguments as in ``tcp``."""
         account = self._account
         half = self.flows.udp.get(key)
         if half is None:
-            half = self.flows.open(key, account.number, account.t_ns, tcp=False)
+            half = self.flows.open_udp(key, account.number, account.t_ns)
             if not DNS_PORTS.isdisjoint(ports_of(key)):
                 half.flow.out.watcher = half.flow.back.watcher = DNS_WATCHER
         if not half.packets and half.watcher is None:
@@ -144,8 +172,11 @@ class Transport:
                 length = (data[at + 4] << 8) | data[at + 5]
                 stop = min(end, at + length) if length >= 8 else end
                 payload = data[at + 8 : stop]
-                if watcher is DNS_WATCHER:
-                    self.dns.message(payload, key, "udp", account.number, account.t_ns, len(payload) < stop - at - 8)
+                cut = len(payload) < stop - at - 8
+                if watcher is DNS_WATCHER and not cut:
+                    self.dns.datagram(payload, key, account.number, account.t_ns)
+                elif watcher is DNS_WATCHER:
+                    self.dns.message(payload, key, "udp", account.number, account.t_ns, cut)
                     if len(data) < stop:
                         touched = ("dns.query",) if asks(key) else ("dns.answer",)
                 elif isinstance(watcher, UdpWatcher):
@@ -153,3 +184,11 @@ class Transport:
         if account.cut:
             half.cut += 1
             account.snaplen(touched)
+
+
+def _is_new(half: TcpHalf, sequence: int) -> bool:
+    """Whether a SYN on a known half flow begins another connection between the same ends."""
+    if half.isn is not None:
+        return half.isn != sequence
+    # not the very first packet of this direction, and no simultaneous open
+    return half.packets > 0 or half.flow.closed or (half is half.flow.back and not half.flow.out.syn)
