@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from controls.recorder.canaries import HOME, environment_canaries, plant
@@ -26,13 +27,16 @@ from mcpdetect.model.probe_acts import ProbeActs
 __all__ = ["capture"]
 
 
-def capture(job: Job, programs: Path, watch: Path) -> Captured:
+def capture(
+    job: Job, programs: Path, watch: Path, done: Callable[[Captured], None] = lambda captured: None
+) -> Captured:
     """Record one job.
 
     Args:
         job: what to record.
         programs: folder with the control's programs, built.
         watch: an empty folder for what is recorded.
+        done: called when all is recorded and written, before the cell is torn down.
 
     Raises:
         RecorderError: anything that makes the recording worthless.
@@ -45,13 +49,13 @@ def capture(job: Job, programs: Path, watch: Path) -> Captured:
         if job.nonces is not None:
             probes = Probes({phase: ProbeActs(phase, nonce) for phase, nonce in job.nonces.items()})
         try:
-            return _captured(job, room, watch, probes)
+            return _captured(job, room, watch, probes, done)
         finally:
             if probes is not None:
                 probes.close()
 
 
-def _captured(job: Job, room: Room, watch: Path, probes: Probes | None) -> Captured:
+def _captured(job: Job, room: Room, watch: Path, probes: Probes | None, done: Callable[[Captured], None]) -> Captured:
     variables = {one.variable: one.value for one in environment_canaries(job.tag) if one.variable}
     environment = {"PATH": "/usr/bin:/bin", "HOME": HOME, "USER": "dev", "LANG": "C.UTF-8", **variables}
     opened = time.time_ns()
@@ -84,17 +88,19 @@ def _captured(job: Job, room: Room, watch: Path, probes: Probes | None) -> Captu
         counted = cell.counters() if job.counters else None
         cell.close_watchers()
         closed = time.time_ns()
-    shutil.move(room.log, watch / "strace.log")
-    if counted is not None:
-        (watch / "nft.txt").write_text(counted)
-    return Captured(
-        opened_ns=opened,
-        started_ns=started,
-        ended_ns=ended,
-        closed_ns=closed,
-        exit=status,
-        kernel=platform.release(),
-        machine=platform.machine(),
-        versions={name: version_of(name) for name in job.tools},
-        reached=probes.reached if probes is not None else {},
-    )
+        shutil.move(room.log, watch / "strace.log")
+        if counted is not None:
+            (watch / "nft.txt").write_text(counted)
+        captured = Captured(
+            opened_ns=opened,
+            started_ns=started,
+            ended_ns=ended,
+            closed_ns=closed,
+            exit=status,
+            kernel=platform.release(),
+            machine=platform.machine(),
+            versions={name: version_of(name) for name in job.tools},
+            reached=probes.reached if probes is not None else {},
+        )
+        done(captured)
+    return captured

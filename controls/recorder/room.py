@@ -44,45 +44,51 @@ _ETC = {
 _PROBE = "/run/probe/probe"
 """Where the probe program lies inside the room; it launches the target when there are probes."""
 
-# $1 stage folder, $2 working directory, $3 where strace writes; then strace's command with the target's.
+# $1 stage folder, $2 working directory; then strace with the target. Few programs, because each start of one costs
+# much in an emulated guest; the mounts are made from a table by one.
 _ENTER = r"""
 set -eu
 stage=$1 folder=$2
 shift 2
-mount --make-rprivate /
 root=$stage/root
 mount -t tmpfs -o mode=755,nosuid room "$root"
 cd "$root"
-mkdir usr proc dev dev/shm tmp etc home home/dev run srv srv/control root sys var var/tmp old
-mkdir -m 700 run/record
-mkdir run/probe
+mkdir usr proc dev dev/shm tmp etc etc/ssl etc/alternatives home home/dev run run/record run/probe srv srv/control \
+  root sys var var/tmp old
+chmod 700 run/record
 chmod 1777 tmp var/tmp dev/shm
-mount --bind /usr usr
-mount -o remount,bind,ro,nosuid usr
-mount -t tmpfs -o mode=755,ro none usr/local
-for name in bin sbin lib lib64; do ln -s "usr/$name" "$name"; done
-cp -r "$stage/etc/." etc
-cp /etc/ld.so.cache etc
-mkdir etc/ssl etc/alternatives
-for name in ssl alternatives; do
-  if [ -d "/etc/$name" ]; then mount --bind "/etc/$name" "etc/$name"; fi
-done
-for name in null zero full random urandom; do touch "dev/$name"; mount --bind "/dev/$name" "dev/$name"; done
+ln -s usr/bin usr/sbin usr/lib usr/lib64 .
 ln -s /proc/self/fd dev/fd
-mount -t proc proc proc
-mount --bind "$stage/home" home/dev
-mount --bind "$stage/control" srv/control
-mount -o remount,bind,ro srv/control
-mount --bind "$stage/record" run/record
-mount --bind "$stage/probe" run/probe
-mount -o remount,bind,ro run/probe
-hostname cell
+cp -r "$stage/etc/." /etc/ld.so.cache etc
+: >dev/null >dev/zero >dev/full >dev/random >dev/urandom
+mount -a -T "$stage/mounts"
+echo cell >/proc/sys/kernel/hostname
 pivot_root . old
 umount -l old
 rmdir old
 cd "$folder"
 exec setpriv --no-new-privs -- "$@"
 """
+
+
+def _mounts(stage: Path) -> str:
+    """Return the table of the room's mounts (fstab(5))."""
+    root = stage / "root"
+    rows = [("/usr", "usr", "none", "bind,ro,nosuid"), ("none", "usr/local", "tmpfs", "mode=755,ro")]
+    rows += [
+        (f"/etc/{name}", f"etc/{name}", "none", "bind")
+        for name in ("ssl", "alternatives")
+        if Path("/etc", name).is_dir()
+    ]
+    rows += [(f"/dev/{name}", f"dev/{name}", "none", "bind") for name in ("null", "zero", "full", "random", "urandom")]
+    rows += [
+        ("proc", "proc", "proc", "defaults"),
+        (f"{stage}/home", "home/dev", "none", "bind"),
+        (f"{stage}/control", "srv/control", "none", "bind,ro"),
+        (f"{stage}/record", "run/record", "none", "bind"),
+        (f"{stage}/probe", "run/probe", "none", "bind,ro"),
+    ]
+    return "".join(f"{source} {root}/{place} {kind} {options} 0 0\n" for source, place, kind, options in rows)
 
 
 class Room:
@@ -105,6 +111,7 @@ class Room:
         (stage / "etc/resolv.conf").write_text("".join(line + "\n" for line in resolver))
         lines = ["127.0.0.1 localhost", "::1 localhost ip6-localhost", "127.0.1.1 cell", *hosts]
         (stage / "etc/hosts").write_text("".join(line + "\n" for line in lines))
+        (stage / "mounts").write_text(_mounts(stage))
         self.home = stage / "home"
         self.log = stage / "record" / "strace.log"
         self._said = bytearray()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import subprocess
@@ -77,6 +78,7 @@ def environment() -> dict[str, str]:
     return {"PATH": _SYSTEM_PATH, "LC_ALL": "C.UTF-8", "TZ": "UTC"}
 
 
+@functools.cache
 def version_of(program: str) -> str:
     """Return name and version of a tool as a manifest states it, such as ``strace 6.1``."""
     flag = "--version"

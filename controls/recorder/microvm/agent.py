@@ -1,20 +1,18 @@
 """The guest's agent: takes frames from a virtio port, runs what they hold, and answers. Standard library alone.
 
 A frame is a length of 8 bytes, big endian, and a tar. The first frame after boot is code, which is unpacked and
-imported, so that a snapshot holds it ready; every later one is a job. The answer to a job is a tar of what was
-recorded, or of a file ``failed`` that says why not.
+imported, so that a snapshot holds it ready; every later one is a job, which that code runs and answers. Whatever it
+does not expect ends the agent; the guest panics, and its console tells why.
 """
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import io
 import os
 import sys
 import tarfile
 import time
-import traceback
 from pathlib import Path
 
 CODE = Path("/run/code")
@@ -52,33 +50,6 @@ def unpack(content: bytes, folder: Path) -> None:
         archive.extractall(folder)
 
 
-def packed(folder: Path) -> bytes:
-    """Return a folder's files as a tar."""
-    out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w") as archive:
-        archive.add(folder, arcname=".")
-    return out.getvalue()
-
-
-def run(content: bytes) -> bytes:
-    """Run one job and return the tar of its result."""
-    unpack(content, JOB)
-    with contextlib.suppress(OSError):
-        # The clock stood still in the snapshot, and the random numbers would be the last guest's.
-        time.clock_settime_ns(time.CLOCK_REALTIME, int((JOB / "now").read_text()))
-        Path("/dev/urandom").write_bytes((JOB / "seed").read_bytes())
-    watch = JOB / "watch"
-    watch.mkdir()
-    try:
-        inside = importlib.import_module("controls.recorder.microvm.inside")
-        inside.run(JOB, watch)
-    except OSError:  # a full disk; anything else ends the agent, the guest panics, and its console tells why
-        for path in watch.iterdir():
-            path.unlink()
-        (watch / "failed").write_text(traceback.format_exc())
-    return packed(watch)
-
-
 def main() -> None:
     """Serve until the machine ends."""
     port = os.open(sys.argv[1], os.O_RDWR)
@@ -86,10 +57,12 @@ def main() -> None:
     unpack(receive(port), CODE)
     sys.path.insert(0, str(CODE))
     os.environ.update(MCPDETECT_CACHE=str(CODE / "cache"), PYTHONPATH=str(CODE))
-    importlib.import_module("controls.recorder.microvm.inside")
+    inside = importlib.import_module("controls.recorder.microvm.inside")
+    inside.prepare()
     send(port, b"ready")
     while True:
-        send(port, run(receive(port)))
+        unpack(receive(port), JOB)
+        inside.run(JOB, lambda content: send(port, content))
 
 
 if __name__ == "__main__":

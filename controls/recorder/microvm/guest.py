@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -36,8 +37,20 @@ _TAG = "ready"
 _NOBODY = "65534"
 _BOOT_SECONDS = 120.0
 _CONSOLE_LINES = 25
-# The clock must not be calibrated: on a busy host, without acceleration, that can take forever (kernel-parameters).
-_COMMAND_LINE = "console=ttyS0 quiet panic=-1 tsc_early_khz=2500000 lpj=4000000 random.trust_cpu=on mitigations=off"
+# The clock must not be calibrated: on a busy host, without acceleration, that can take forever (kernel-parameters). Nor
+# may its watchdog compare it with the timer's ticks: an emulated machine loses those, and the clock would count them.
+_COMMAND_LINE = (
+    "console=ttyS0 quiet panic=-1 tsc_early_khz={khz} lpj=4000000 tsc=reliable random.trust_cpu=on mitigations=off"
+)
+_USUAL_KHZ = 2_500_000
+# cpu MHz		: 2100.000
+_MEGAHERTZ = re.compile(r"^cpu MHz\s*+:\s*+(\d{3,5})\.", re.MULTILINE)
+
+
+def _clock_khz() -> int:
+    """Return the rate of this machine's time stamp counter; it is the guest's too, whose clock would run wrong."""
+    found = _MEGAHERTZ.search(Path("/proc/cpuinfo").read_text())
+    return int(found[1]) * 1000 if found else _USUAL_KHZ
 
 
 class GuestLost(RecorderError):
@@ -141,7 +154,14 @@ class Guest:
             *("-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"),
             *("-M", "microvm,acpi=on", "-accel", self._accel, "-cpu", "host" if self._accel == "kvm" else "max"),
             *("-smp", "1", "-m", str(self._memory)),
-            *("-kernel", str(self._image.kernel), "-initrd", str(self._image.initramfs), "-append", _COMMAND_LINE),
+            *(
+                "-kernel",
+                str(self._image.kernel),
+                "-initrd",
+                str(self._image.initramfs),
+                "-append",
+                _COMMAND_LINE.format(khz=_clock_khz()),
+            ),
             *("-chardev", f"file,id=console,path={folder}/console.log", "-serial", "chardev:console"),
             *("-blockdev", f"driver=raw,node-name=root,read-only=on,file.driver=file,file.filename={self._image.root}"),
             *("-device", "virtio-blk-device,drive=root"),

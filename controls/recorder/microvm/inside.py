@@ -1,26 +1,64 @@
-"""The guest's side of a recording: the same capture as anywhere, its errors told by name."""
+"""The guest's side of a recording: the same capture as anywhere, answered before anything is cleared away."""
 
 from __future__ import annotations
 
+import io
+import tarfile
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 from controls.recorder.capture import capture
 from controls.recorder.errors import RecorderError
-from controls.recorder.job import Job
-from controls.recorder.tools import require
+from controls.recorder.job import Captured, Job
+from controls.recorder.tools import require, version_of
 
-__all__ = ["run"]
+__all__ = ["prepare", "run"]
 
 
-def run(folder: Path, watch: Path) -> None:
-    """Run the job in ``folder`` and leave its files in ``watch``.
+def prepare() -> None:
+    """Do what every job needs and no job changes, so that the saved guest has it done."""
+    require()
+    for program in ("strace", "tcpdump", "dnsmasq", "nft", "python3", "node"):
+        version_of(program)
+
+
+def run(folder: Path, answer: Callable[[bytes], None]) -> None:
+    """Run a job and answer with a tar of its files, or of a file ``failed`` that says why there are none.
 
     Args:
-        folder: holds ``job.json`` and the control's programs under ``programs``.
-        watch: an empty folder.
+        folder: holds ``job.json``, the control's programs under ``programs``, the time ``now`` and random bytes
+            ``seed``.
+        answer: sends the answer; the guest is put back afterwards, so what the cell leaves does not matter.
     """
+    # The clock stood still in the snapshot, and the random numbers would be the last guest's.
+    time.clock_settime_ns(time.CLOCK_REALTIME, int((folder / "now").read_text()))
+    Path("/dev/urandom").write_bytes((folder / "seed").read_bytes())
+    watch = folder / "watch"
+    watch.mkdir()
+
+    def done(captured: Captured) -> None:
+        captured.save(watch)
+        answer(_packed(watch))
+
     try:
-        require()
-        capture(Job.of((folder / "job.json").read_text()), folder / "programs", watch).save(watch)
-    except RecorderError as error:
-        (watch / "failed").write_text(str(error))
+        capture(Job.of((folder / "job.json").read_text()), folder / "programs", watch, done)
+    except (RecorderError, OSError) as error:  # OSError: a full disk above all
+        answer(_told(str(error)))
+
+
+def _packed(folder: Path) -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as archive:
+        archive.add(folder, arcname=".")
+    return out.getvalue()
+
+
+def _told(why: str) -> bytes:
+    out = io.BytesIO()
+    content = why.encode("utf-8", "backslashreplace")
+    with tarfile.open(fileobj=out, mode="w") as archive:
+        info = tarfile.TarInfo("failed")
+        info.size = len(content)
+        archive.addfile(info, io.BytesIO(content))
+    return out.getvalue()
