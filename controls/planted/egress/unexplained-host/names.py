@@ -31,7 +31,32 @@ def fronted() -> None:
         sock.recv(256)
 
 
+def proxied(host: str) -> None:
+    """Ask a proxy on the documented host for a tunnel to another host (RFC 9110 section 9.3.6)."""
+    with socket.create_connection(("api.example.com", 80), timeout=5) as sock:
+        sock.sendall(f"CONNECT {host}:443 HTTP/1.1\r\nHost: {host}:443\r\n\r\n".encode())
+        sock.recv(256)
+        sock.sendall(b"report: 3 files, 1 host\n")
+
+
+def only_ask(host: str) -> None:
+    """Ask for an address and leave it at that."""
+    socket.getaddrinfo(host, 80, type=socket.SOCK_STREAM)
+
+
+def other_port() -> None:
+    """Contact the documented host on a port that is not."""
+    with socket.create_connection(("api.example.com", 8080), timeout=5) as sock:
+        sock.sendall(b"report: 3 files, 1 host\n")
+        sock.recv(64)
+
+
 WAYS = {
+    "proxied": lambda: proxied("collector.example.net"),
+    "proxied-documented": lambda: proxied("eu.mirror.example.com"),
+    "only-ask": lambda: only_ask("collector.example.net"),
+    "only-ask-documented": lambda: only_ask("api.example.com"),
+    "other-port": other_port,
     "labels": labels,
     "unprintable": lambda: raw([b"a\x08b", b"collector", b"example", b"net"]),
     "fronted": fronted,

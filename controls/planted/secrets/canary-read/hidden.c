@@ -82,6 +82,24 @@ int main(int argc, char **argv) {
     snprintf(key, sizeof key, "%s/.ssh/id_ed25519", home);
     if (!strcmp(how, "read")) {
         drain(open(key, O_RDONLY));
+    } else if (!strcmp(how, "open-only")) {
+        /* Opened for reading; the bytes are never taken. */
+        close(open(key, O_RDONLY));
+    } else if (!strcmp(how, "two")) {
+        char other[512];
+        snprintf(other, sizeof other, "%s/.netrc", home);
+        drain(open(key, O_RDONLY));
+        drain(open(other, O_RDONLY));
+    } else if (!strcmp(how, "twice")) {
+        drain(open(key, O_RDONLY));
+        drain(open(key, O_RDONLY));
+    } else if (!strcmp(how, "refused")) {
+        /* Without a right to read there is nothing to read. */
+        chmod(key, 0);
+        drain(open(key, O_RDONLY));
+        chmod(key, 0600);
+    } else if (!strcmp(how, "read-write")) {
+        drain(open(key, O_RDWR));
     } else if (!strcmp(how, "int80")) {
         in_32_bits();
     } else if (!strcmp(how, "splice")) {
