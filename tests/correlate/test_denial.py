@@ -282,7 +282,7 @@ def test_denial_without_contacts_is_a_fault_of_the_caller() -> None:
 
 
 def test_the_wire_decides_what_an_so_error_of_zero_means() -> None:
-    waiting = [connect(1, pending=True), state(2, "so_error", "0", t=5 * S)]
+    waiting: list[Event] = [connect(1, pending=True), state(2, "so_error", "0", t=5 * S)]
     assert one([*waiting, flow(1, syn=4)], packets=True) == (True, "dropped-on-path")
     assert one([*waiting, flow(1, syn=1, syn_ack=1, packets_out=2)], packets=True) == (False, None)
     assert one(waiting, packets=True) == (True, "output-drop")
