@@ -105,8 +105,8 @@ def pattern_of(header: str, names: frozenset[str], wanted: frozenset[str], seen:
     r"""Return the pattern that picks lines out of a block in one pass; each line begins with its ``\n``.
 
     Groups: pid, time, name of a call, name of a resumed call, ``+++``, the rest. A match without groups is a line that
-    no part of the format explains. Lines are passed over by their arguments only for names in ``seen``: that a call
-    occurs at all must be noticed.
+    no part of the format explains; it reaches to the end, so that only the last match can be one. Lines are passed
+    over by their arguments only for names in ``seen``: that a call occurs at all must be noticed.
     """
     held = {name: text for name, text in _conditions(wanted).items() if name in seen}
     halved = names - UNHALVED if "file.probe" not in wanted and "stat" in held else names
@@ -116,7 +116,7 @@ def pattern_of(header: str, names: frozenset[str], wanted: frozenset[str], seen:
     bare = re.sub(r"(?<!\\)\((?!\?)", "(?:", header)
     first = rf"((?:{_trie(plain)}(?=\(){special}))\("
     second = rf"<\.\.\. ({_trie(halved)}) resumed(?: #\d++)?+>"
-    return re.compile(rf"\n(?:{header}(?:{first}|{second}|(\+\+\+) )([^\n]*+)|(?!{bare}{shape}))", re.ASCII)
+    return re.compile(rf"\n(?:{header}(?:{first}|{second}|(\+\+\+) )([^\n]*+)|(?!{bare}{shape})(?s:.)*+)", re.ASCII)
 
 
 _NETWORK = names_of(

@@ -175,6 +175,12 @@ class Core:
                 self.last = out[before:]
                 self.last_line = where.end or where.at
                 return True
+        return self.general(thread, where, t_ns, name, rest, birth)
+
+    def general(
+        self, thread: Thread, where: Where, t_ns: int | None, name: str, rest: str, birth: Birth | None = None
+    ) -> bool:
+        """Take a whole call in the general way; return False when it is none."""
         handler = HANDLERS.get(name)
         if handler is None:
             if name.startswith("syscall_") and _UNKNOWN_CALL.match(name):

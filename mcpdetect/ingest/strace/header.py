@@ -32,6 +32,7 @@ class Timekeeper:
     Attributes:
         clock: what the times count from, ``none`` until one was seen.
         begin, end: first and last time given out.
+        high: the latest of those that were read elsewhere (``reached``).
     """
 
     clock: Clock = "none"
@@ -40,21 +41,16 @@ class Timekeeper:
     _base: int = 0
     _last: int = 0
     _sum: int = field(default=0)
-    _high: int = 0
+    high: int = 0
 
-    def quick(self, time: str) -> int | None:
-        """Return the time of a line whose column may be empty; most have epoch seconds with six places."""
-        if len(time) == 17 and time[10] == ".":
-            # 1796037399.316142
-            value = int(time[:10] + time[11:]) * 1000
-            if value > self._high:
-                self._high = value
-                self.end = value
-                if self.begin is None:
-                    self.begin = value
-                self.clock = "epoch"
-            return value
-        return self.read(time or None)
+    def reached(self, value: int) -> None:
+        """Note the latest of times that were read elsewhere as epoch seconds with six places; 0 is none."""
+        if value > self.high:
+            self.high = value
+            self.end = value
+            if self.begin is None:
+                self.begin = value
+            self.clock = "epoch"
 
     def read(self, time: str | None, step: str | None = None) -> int | None:
         """Return the time of one line, None when it has none.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,14 +9,15 @@ from mcpdetect.errors import UnknownFormat
 from mcpdetect.ingest.adapter import Declared
 from mcpdetect.ingest.opener import Stream, open_evidence
 from mcpdetect.ingest.strace.account import Account
-from mcpdetect.ingest.strace.calls import UNHALVED, needed_calls, pattern_of
-from mcpdetect.ingest.strace.core import UNFINISHED, Core
+from mcpdetect.ingest.strace.calls import needed_calls
+from mcpdetect.ingest.strace.core import Core
+from mcpdetect.ingest.strace.fast import FastReader
 from mcpdetect.ingest.strace.header import Timekeeper, fast_header, looks_like_strace
 from mcpdetect.ingest.strace.lines import LineFeeder, unprefixed_pid
 from mcpdetect.ingest.strace.reader import Blocks
 from mcpdetect.ingest.strace.watch import Totals, describe
 from mcpdetect.model.event import Event
-from mcpdetect.model.kinds import CALL_KINDS, EVENT_TYPES
+from mcpdetect.model.kinds import EVENT_TYPES
 from mcpdetect.model.observation import Observation
 
 __all__ = ["StraceLog"]
@@ -78,7 +78,7 @@ class StraceLog:
             blocks = Blocks(stream)
             feeder = LineFeeder(core, times, blocks, needed_calls(kinds))
             core.world.alone = self._alone
-            fast: _Fast | None = None
+            fast: FastReader | None = None
             first = True
             while (block := blocks.next()) is not None:
                 if first or fast is None or not fast.feed(block):
@@ -86,7 +86,7 @@ class StraceLog:
                         fast = None
                     feeder.feed(block)
                     if first and self._header is not None and feeder.clean:
-                        fast = _Fast(self._header, core, times, feeder, kinds)
+                        fast = FastReader(self._header, core, times, feeder, kinds)
                     first = False
                 core.prune()
                 if out:
@@ -101,68 +101,3 @@ class StraceLog:
         count += len(out)
         self._observation.counts["events"] = count
         yield from out[:]
-
-
-class _Fast:
-    """Picks the lines that matter out of blocks of a regular log, one pass of one pattern a block."""
-
-    def __init__(self, header: str, core: Core, times: Timekeeper, feeder: LineFeeder, kinds: frozenset[str]) -> None:
-        self._header = header
-        self._core = core
-        self._times = times
-        self._feeder = feeder
-        self._kinds = kinds
-        # Only a log without pids has to learn one from getpid.
-        self._needed = feeder.needed - {"getpid"}
-        self._blocks = 0
-        self._rebuild_at = 0
-        self._pattern = self._build()
-
-    def _build(self) -> re.Pattern[str]:
-        pending = self._core.pending
-        followed = self._needed if "file.probe" in self._kinds else self._needed - UNHALVED
-        for tid in [tid for tid, half in pending.items() if half.name not in followed]:
-            del pending[tid]
-        seen = frozenset(self._core.names)
-        self._unseen = frozenset(CALL_KINDS.keys() - seen)
-        self._rebuild_at = self._blocks * 2 + 1
-        return pattern_of(self._header, self._needed | self._unseen, self._kinds, seen)
-
-    def feed(self, block: str) -> bool:
-        """Take a block; return False, with nothing done, when it needs a reader of single lines."""
-        text = "\n" + block
-        hits = list(self._pattern.finditer(text))
-        if any(hit.lastindex is None for hit in hits):
-            return False
-        core = self._core
-        names = core.names
-        line = self._feeder.line
-        before = 0
-        read = self._times.quick
-        for hit in hits:
-            start = hit.start() + 1
-            line += text.count("\n", before, start)
-            before = start
-            pid, time, name, resumed, mark, rest = hit.groups()
-            if name is not None:
-                names.add(name)
-                if name not in self._needed:
-                    continue
-                if rest.endswith("...>"):
-                    marker = UNFINISHED.search(rest)
-                    if marker is not None:
-                        core.unfinished(pid, line, read(time), name, rest[: marker.start()])
-                        continue
-                t_ns = read(time)
-                core.whole(pid, line, t_ns, name, rest)
-            elif resumed is not None:
-                names.add(resumed)
-                if resumed in self._needed and (pid in core.pending or resumed not in UNHALVED):
-                    core.resumed(pid, line, read(time), resumed, rest)
-            else:
-                core.exit(pid, line, read(time), mark + " " + rest)
-        self._feeder.line += block.count("\n") + 1
-        self._blocks += 1
-        if self._blocks >= self._rebuild_at and self._unseen & names:
-            self._pattern = self._build()
-        return True

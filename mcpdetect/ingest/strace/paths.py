@@ -10,6 +10,7 @@ _MOST_NAMES = 20_000
 _MOST_HOPS = 40  # Linux: ELOOP after 40 symlinks (path_resolution(7))
 _MAGIC = ("/proc/", "/dev/")
 _SELF = ("self", "thread-self")
+_UNKNOWN: frozenset[str] = frozenset()
 
 
 class Names:
@@ -25,7 +26,8 @@ class Names:
         self._known: set[str] = set()
         self.overflow = 0
         self._plain: dict[str, bool] = {}
-        self._others: dict[str, list[str] | None] = {}
+        # of directories: most files lie in few
+        self._others: dict[str, frozenset[str] | None] = {}
 
     def directory(self, path: str) -> None:
         """Note a path that the kernel itself gave: none of its components is a symbolic link."""
@@ -67,19 +69,31 @@ class Names:
         """Return other names of the same file, those of its directories included; None when there are none."""
         if not self._aliases or path is None:
             return None
-        if path in self._others:
-            return self._others[path]
-        found: set[str] = set()
-        at = len(path)
-        while at > 0:
-            for other in self._aliases.get(path[:at], ()):
-                found.add(other + path[at:])
-            at = path.rfind("/", 0, at)
+        directory, slash, last = path.rpartition("/")
+        above = self._others.get(directory, _UNKNOWN)
+        if above is _UNKNOWN:
+            above = self._names_of(directory)
+        own = self._aliases.get(path)
+        if own is None and above is None:
+            return None
+        found = set() if own is None else set(own)
+        if above is not None:
+            found.update(f"{name}{slash}{last}" for name in above)
         found.discard(path)
-        others = sorted(found) or None
+        return sorted(found) or None
+
+    def _names_of(self, directory: str) -> frozenset[str] | None:
+        """Return other names of a directory, its own directories' names included; None when there are none."""
+        found: set[str] = set()
+        at = len(directory)
+        while at > 0:
+            for other in self._aliases.get(directory[:at], ()):
+                found.add(other + directory[at:])
+            at = directory.rfind("/", 0, at)
+        others = frozenset(found) if found else None
         if len(self._others) >= _MOST_NAMES:
             self._others.clear()
-        self._others[path] = others
+        self._others[directory] = others
         return others
 
     def _room(self, table: dict[str, str] | dict[str, set[str]]) -> None:
@@ -124,16 +138,19 @@ class Names:
 
     def _is_plain(self, path: str) -> bool:
         """Whether no symbolic link that this trace made is on the way."""
-        known = self._plain.get(path)
+        if path in self._symlinks:
+            return False
+        directory = path.rpartition("/")[0]
+        known = self._plain.get(directory)
         if known is None:
             known = True
-            at = len(path)
+            at = len(directory)
             while at > 0 and known:
-                known = path[:at] not in self._symlinks
-                at = path.rfind("/", 0, at)
+                known = directory[:at] not in self._symlinks
+                at = directory.rfind("/", 0, at)
             if len(self._plain) >= _MOST_NAMES:
                 self._plain.clear()
-            self._plain[path] = known
+            self._plain[directory] = known
         return known
 
     def _walk(self, plain: str, start: int, directory: Directory, table: Table, own: str) -> tuple[str, bool]:
