@@ -1,4 +1,4 @@
-"""``python -m controls list | record | verify | label | image``: what can be recorded, recording it, and its labels."""
+"""``python -m controls list | record | verify | label | image | prune``: recording controls, and their labels."""
 
 from __future__ import annotations
 
@@ -115,6 +115,7 @@ def main(argv: list[str] | None = None) -> int:
             "--shell", choices=["netns", "microvm"], default="netns", help="where the cell stands (default: netns)"
         )
     commands.add_parser("image", help="build the guest's image for --shell microvm, unless it is there")
+    commands.add_parser("prune", help="remove what killed recordings left, and images of other versions")
     verifying.add_argument("--labels", type=Path, default=Path("labels"), help="where labels are (default: labels)")
     labelling.add_argument("--corpus", type=Path, default=Path("corpus"), help="where bundles are (default: corpus)")
     labelling.add_argument("--labels", type=Path, default=Path("labels"), help="where labels go (default: labels)")
@@ -123,6 +124,11 @@ def main(argv: list[str] | None = None) -> int:
     try:
         if options.command == "image":
             return _image()
+        if options.command == "prune":
+            from controls.recorder.prune import prune
+
+            print("\n".join(f"removed {path}" for path in prune()) or "nothing to remove")
+            return 0
         chosen = _chosen(options.case)
         if not chosen:
             print(f"no case matches {' '.join(options.case)}", file=sys.stderr)

@@ -32,6 +32,8 @@ _COMMANDS = (
     "coverage",
     "label",
     "recheck",
+    "probe",
+    "calibrate",
     "schema",
     "completion",
 )

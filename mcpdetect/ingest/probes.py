@@ -41,11 +41,15 @@ class ProbeWatch:
     Args:
         declared: the probes that the recorder says it ran.
         entry: the program at which the target begins.
-        keep: probe acts stay in the stream (to look at them), only ``probe`` events are added.
+        only: the stream is the probes' acts and nothing else, to look at what became of them.
+
+    Attributes:
+        declared: the probes.
+        seen: evidence file and phase to the kinds of events by which it showed that probe.
     """
 
-    def __init__(self, declared: Sequence[ProbeRun], entry: str | None = None, *, keep: bool = False) -> None:
-        self._runs = list(declared)
+    def __init__(self, declared: Sequence[ProbeRun], entry: str | None = None, *, only: bool = False) -> None:
+        self.declared = list(declared)
         self._acts = [ProbeActs(run.phase, run.nonce) for run in declared]
         self._names = {acts.name: acts for acts in self._acts}
         self._places = {(address, acts.port): acts for acts in self._acts for address in _addresses(acts)}
@@ -53,13 +57,13 @@ class ProbeWatch:
         self._texts = {acts.text: acts for acts in self._acts}
         self._messages = {f'"{acts.message_id}"': acts for acts in self._acts}
         self._entry = entry
-        self._keep = keep
+        self._only = only
         self._first: dict[str, str] = {}  # log -> its first process
         self._gone: set[str] = set()  # launchers that became the target, or might have
         self._began: set[str] = set()  # launchers that ran a probe
         self._trees: dict[str, ProbeActs] = {}
         self._askers: dict[tuple[str | None, int | None], ProbeActs] = {}
-        self._seen: dict[tuple[str, Phase], set[str]] = {}
+        self.seen: dict[tuple[str, Phase], set[str]] = {}
         self._told: set[tuple[Channel, Phase]] = set()
 
     def events(self, events: Iterator[Event], wanted: frozenset[str] | None) -> Iterator[Event]:
@@ -68,15 +72,16 @@ class ProbeWatch:
             acts = self._probe_of(event)
             if acts is not None:
                 yield from self._note(event, acts, wanted)
-                if not self._keep:
-                    continue
-            elif self._is_launcher(event) and not self._keep:
+            # ARP and ICMP belong to nobody: they tell what became of a probe as well.
+            if acts is None and (self._is_launcher(event) or (self._only and event.kind != "net.packet")):
+                continue
+            if acts is not None and not self._only:
                 continue
             if wanted is None or event.kind in wanted:
                 yield event
 
     def _note(self, event: Event, acts: ProbeActs, wanted: frozenset[str] | None) -> Iterator[Event]:
-        self._seen.setdefault((event.where.file, acts.phase), set()).add(event.kind)
+        self.seen.setdefault((event.where.file, acts.phase), set()).add(event.kind)
         channel = channel_of(event)
         if (channel, acts.phase) not in self._told:
             self._told.add((channel, acts.phase))
@@ -152,12 +157,12 @@ class ProbeWatch:
         """Raise what the probes prove, and add the losses that they uncover. Call once, after the last event."""
         for channel in {item.channel for item in observations}:
             own = [item for item in observations if item.channel == channel and item.proof != "absent"]
-            expected = [run for run in self._runs if channel in run.channels]
+            expected = [run for run in self.declared if channel in run.channels]
             for item in own:
                 self._judge(item, [run.phase for run in expected], alone=len(own) == 1)
 
     def _judge(self, item: Observation, expected: list[Phase], *, alone: bool) -> None:
-        shown = [self._seen.get((item.source, phase), set()) for phase in PHASES]
+        shown = [self.seen.get((item.source, phase), set()) for phase in PHASES]
         if all(shown) and len(shown) == len(PHASES):
             both = shown[0] & shown[1]
             for kind in item.watches:
