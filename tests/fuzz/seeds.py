@@ -1,5 +1,6 @@
 """Inputs to begin fuzzing with, cut from the recorded corpus on the fly, and lines of formats that it does not have."""
 
+# ruff: noqa: E501
 from __future__ import annotations
 
 import importlib
@@ -10,6 +11,7 @@ from pathlib import Path
 
 __all__ = [
     "FIREWALL_LOGS",
+    "GVISOR_LOGS",
     "QUERY_LOGS",
     "messages",
     "payloads",
@@ -93,6 +95,26 @@ def programs() -> Iterator[bytes]:
     yield program
     yield program + b"\xff Go buildinf:\x08\x02" + bytes(16) + b"\x08go1.22.1\x00"
 
+
+GVISOR_LOGS = (
+    (
+        b"I1130 15:16:50.295498   29411 strace.go:567] [   1:   1] python3 E openat(AT_FDCWD /tmp, 0x7f4bc7373050 a,b c.txt, O_RDONLY|O_CLOEXEC, 0o0)\n"
+        b"I1130 15:16:50.295498   29411 strace.go:567] [   1:   1] python3 X openat(AT_FDCWD /tmp, 0x7f4bc7373050 a,b c.txt, O_RDONLY|O_CLOEXEC, 0o0) = 3 (0x3) (97.624us)\n"
+        b'I1130 15:16:50.295498   29411 strace.go:567] [   1:   1] python3 E write(0x3 /tmp/a, 0x5606e313cd70 "hello\\n"..., 0x12)\n'
+        b"I1130 15:16:50.295498   29411 strace.go:567] [   1:   1] python3 X write(0x3 /tmp/a, ..., 0x12) = 18 (0x12) (11.281us)\n"
+        b"I1130 15:16:50.295498   29411 strace.go:567] [   1:   1] python3 X rename(0x7f4bc7373050 a, 0x7f4bc73730e0 b, c) = 0 (0x0) (48.926us)\n"
+    ),
+    (
+        b"I1130 15:16:50.295498   29411 strace.go:567] [   1:   1] python3 X connect(0x4 socket:[1], 0x7f0f {Family: AF_INET, Addr: 203.0.113.7, Port: 443}, 0x10) = 0 (0x0) errno=115 (operation now in progress) (1.2ms)\n"
+        b'I1130 15:16:50.295498   29411 strace.go:567] [   1:   1] python3 X connect(0x4 socket:[5], 0x7f0f {Family: AF_UNIX, Addr: "/run/a"}, 0x16) = 0 (0x0) (3.4ms)\n'
+        b'I1130 15:16:50.295498   29411 strace.go:567] [   1:   1] python3 E sendmsg(0x8 socket:[11], 0x7f0f {name=0x0, namelen=0, iovecs=0x7f4b {base=0x7f4b, len=1, "m"}, control={0x7f4b {level=SOL_SOCKET, type=SCM_RIGHTS, length=20, content: 0}}, flags=0}, 0x0)\n'
+        b"I1130 15:16:50.295498   29411 strace.go:567] [   1:   1] python3 X clone(CLONE_VM|CLONE_THREAD, 0x7f, 0x7f, 0x7f, 0x7f) = 44 (0x2c) (44.288us)\n"
+        b'I1130 15:16:50.295498   29411 strace.go:567] [   1:   1] python3 X execve(0x7f /bin/cat, 0x7f ["cat", "/etc/hostname"], 0x7f ["A=1"]) = 0 (0x0) (317.1us)\n'
+        b"I1130 15:16:50.295498   29411 strace.go:567] [   1:   1] python3 X sys_439(0xffffff9c, 0x5631006fa420, 0x1, 0x200) = 0 (0x0) (291.443us)\n"
+        b"I1130 15:16:50.295498   29411 strace.go:567] [   1:   1] python3 X exit_group(0x5) = 0 (0x0) (1.064us)\n"
+    ),
+)
+"""Lines of gVisor's call log."""
 
 QUERY_LOGS = (
     (

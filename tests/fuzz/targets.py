@@ -118,6 +118,12 @@ def _strace(path: Path) -> Adapter:
     return StraceLog(path, _NAME)
 
 
+def _gvisor(path: Path) -> Adapter:
+    from mcpdetect.ingest.gvisor import GvisorLog
+
+    return GvisorLog(path, _NAME)
+
+
 def _pcap(path: Path) -> Adapter:
     from mcpdetect.ingest.pcap import PacketCapture
 
@@ -287,6 +293,7 @@ def _sniff() -> Attempt:
 TARGETS: dict[str, Target] = {
     "strace": Target(_adapter(_strace), seeds.recorded("strace.log*")),
     "strace-set": Target(_strace_set, seeds.split_sets),
+    "gvisor": Target(_adapter(_gvisor), seeds.with_recorded(seeds.GVISOR_LOGS), 4096),
     "pcap": Target(_adapter(_pcap), seeds.recorded("capture.pcap*"), 8192),
     "dnswire": Target(_dnswire, seeds.messages, 1024),
     "tls": Target(_tls, seeds.payloads, 2048),
