@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from trace_samples import EVENTS, OBSERVATIONS, Memory, document, read, text
 
 from mcpdetect.errors import InputError
-from mcpdetect.ingest import tracefile, tracefile_scan, tracefile_write
+from mcpdetect.ingest.tracefile import reader as tracefile_reader
+from mcpdetect.ingest.tracefile import scan as tracefile_scan
+from mcpdetect.ingest.tracefile import write as tracefile_write
 from mcpdetect.model.event import Event, Unparsed
 from mcpdetect.model.net import NetFlow, SocketConnect
 from mcpdetect.model.observation import Loss, Observation
@@ -92,7 +94,7 @@ def test_a_cut_compressed_file_says_why(tmp_path: Path) -> None:
     event = SocketConnect(Where("s", 1), None, "connect", 0, path=path_of_noise)
     path = tmp_path / "t.gz"
     path.write_bytes(gzip.compress(text("json", Memory([EVENTS[0], event])))[:-5000])
-    trace = tracefile.TraceFile(path, "t")
+    trace = tracefile_reader.TraceFile(path, "t")
     assert list(trace.events()) == EVENTS[:1]
     why = "the gzip stream broke: Compressed file ended before the end-of-stream marker was reached"
     assert [loss.detail for item in trace.observations() for loss in item.losses] == [
@@ -240,7 +242,7 @@ def test_an_event_that_is_too_long_is_skipped_with_a_loss(
     layout: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limit = 300_000
-    for module in (tracefile_scan, tracefile):
+    for module in (tracefile_scan, tracefile_reader):
         monkeypatch.setattr(module, "MAX_VALUE", limit)
     monkeypatch.setattr(tracefile_scan.Scanner.value, "__defaults__", (limit,))
     loaded = document()

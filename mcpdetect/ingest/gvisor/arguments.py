@@ -43,6 +43,7 @@ _BARE = {
     "q": re.compile(r"(?:0x[0-9a-f]++(?= \[|,|\Z)|null(?=,|\Z))"),
 }
 _MOST_TRIES = 256
+_MOST_PLAIN = 400  # characters of six numbers, and more
 
 _TABLE = (
     ("fbh", "read write"),
@@ -125,15 +126,19 @@ def split(name: str, text: str) -> tuple[list[str], bool] | None:
     tries = [_MOST_TRIES]
     found = _ways(shape, text, 0, tries)
     if not found:
-        return _plain(text)
+        return _plain(shape, text)
     return found[0], len(found) == 1 and tries[0] > 0
 
 
-def _plain(text: str) -> tuple[list[str], bool] | None:
+def _plain(shape: str, text: str) -> tuple[list[str], bool] | None:
     """Return the arguments of a call that this version of gVisor decoded as bare numbers."""
-    parts = text.split(", ") if len(text) < 400 else []
-    plain = _ONE["h"]
-    return (parts, True) if parts and all(plain.fullmatch(part) for part in parts) else None
+    parts = text.split(", ") if len(text) < _MOST_PLAIN else []
+    for index, part in enumerate(parts):
+        bare = _BARE.get(shape[index : index + 1])
+        number = bare.match(part) if bare is not None else None
+        if _ONE["h"].fullmatch(part) is None or (bare is not None and (number is None or number.end() != len(part))):
+            return None
+    return (parts, True) if parts else None
 
 
 def _ways(shape: str, text: str, at: int, tries: list[int]) -> list[list[str]]:

@@ -9,11 +9,10 @@ from pathlib import Path
 from mcpdetect.errors import InputError, Malformed
 from mcpdetect.ingest.adapter import EXCERPT
 from mcpdetect.ingest.opener import open_evidence
-from mcpdetect.ingest.tracefile_event import SPOKEN, BadEvent, event_of, is_last_line, reader_of
-from mcpdetect.ingest.tracefile_head import early_observations, read_head, read_tail
-from mcpdetect.ingest.tracefile_loss import Damage
-from mcpdetect.ingest.tracefile_scan import HEAD, MAX_VALUE, Broken, Ended, Scanner, TooLong
-from mcpdetect.ingest.tracefile_write import write_trace
+from mcpdetect.ingest.tracefile.event import SPOKEN, BadEvent, event_of, is_last_line, reader_of
+from mcpdetect.ingest.tracefile.head import early_observations, read_head, read_tail
+from mcpdetect.ingest.tracefile.loss import Damage
+from mcpdetect.ingest.tracefile.scan import HEAD, MAX_VALUE, Broken, Ended, Scanner, TooLong
 from mcpdetect.model.event import Event, Unparsed
 from mcpdetect.model.kinds import EVENT_TYPES
 from mcpdetect.model.observation import Observation
@@ -21,7 +20,7 @@ from mcpdetect.model.place import Where
 from mcpdetect.model.trace import Run
 from mcpdetect.model.wire import Refused
 
-__all__ = ["TraceFile", "write_trace"]
+__all__ = ["TraceFile"]
 
 _OWN = b'{"kind":"'
 # {"kind": "file.open", "where": ...

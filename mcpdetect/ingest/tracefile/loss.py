@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mcpdetect.ingest.tracefile_event import SPOKEN, BadEvent
+from mcpdetect.ingest.tracefile.event import SPOKEN, BadEvent
 from mcpdetect.model.kinds import EVENT_TYPES
 from mcpdetect.model.observation import Loss, Observation
 from mcpdetect.model.place import Where

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mcpdetect.errors import Malformed, UnknownFormat
 from mcpdetect.ingest.opener import open_evidence
-from mcpdetect.ingest.tracefile_scan import MAX_VALUE, Broken, Ended, Scanner, TooLong
+from mcpdetect.ingest.tracefile.scan import MAX_VALUE, Broken, Ended, Scanner, TooLong
 from mcpdetect.model.observation import Observation
 from mcpdetect.model.trace import TRACE_SCHEMA, Run
 from mcpdetect.model.wire import Refused, decoder

@@ -12,7 +12,7 @@ from typing import BinaryIO, Literal, cast
 import msgspec
 
 from mcpdetect.errors import ConfigError
-from mcpdetect.ingest.tracefile_scan import MAX_VALUE
+from mcpdetect.ingest.tracefile.scan import MAX_VALUE
 from mcpdetect.model.event import Event, Unparsed
 from mcpdetect.model.kinds import EVENT_TYPES, channel_of
 from mcpdetect.model.observation import Loss, Observation
