@@ -160,6 +160,14 @@ def test_any_bytes_after_a_first_line_are_read_or_counted(tmp_path: Path, data: 
 
 
 @pytest.mark.parametrize(
+    "text", ["dup2(0xffff\u00bdf9c, 0x1)", "dup2(AT, 0x1)", "open(x, 0x1, 0x2)", "poll(0x, 0x1, 0x2)"]
+)
+def test_an_argument_that_is_none_is_counted(tmp_path: Path, text: str) -> None:
+    _, observation = read(tmp_path, lines(f"X {text} = 1 (0x1) (1µs)"))
+    assert observation.counts["unparsed"] == 1
+
+
+@pytest.mark.parametrize(
     "body",
     [
         "X openat(AT_FDCWD /" + ", 0x1 a" * 120_000 + ", O_RDONLY, 0o0) = 3 (0x3) (1µs)",
