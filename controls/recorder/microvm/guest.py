@@ -133,7 +133,12 @@ class Guest:
             GuestLost: the guest did not answer.
             RecorderError: it answered that the recording failed.
         """
-        self._runner.run(self._capture(job, programs, watch, seconds))
+        try:
+            self._runner.run(self._capture(job, programs, watch, seconds))
+        except GuestLost as error:
+            if error.status in ("panicked", "ended") and self._qemu is not None:
+                self._qemu.stop(signal.SIGKILL)
+            raise
         failed = watch / "failed"
         if failed.exists():
             raise RecorderError(f"in the guest: {failed.read_text(errors='backslashreplace').strip()}")
@@ -282,17 +287,19 @@ class Guest:
             raise GuestLost("babbled", str(error)) from error
 
     def _end(self) -> None:
-        with contextlib.suppress(OSError, QMPError, RuntimeError):
+        try:
             self._runner.run(self._close())
-        self._runner.close()
-        if self._qemu is not None:
-            self._qemu.stop(signal.SIGKILL)
-        if self._folder != Path():
-            shutil.rmtree(self._folder, ignore_errors=True)
+        finally:
+            self._runner.close()
+            if self._qemu is not None:
+                self._qemu.stop(signal.SIGKILL)
+            if self._folder != Path():
+                shutil.rmtree(self._folder, ignore_errors=True)
 
     async def _close(self) -> None:
         if self._port is not None:
             await self._port.close()
         if self._qmp is not None:
-            with contextlib.suppress(asyncio.TimeoutError):
+            # EOFError: QEMU had ended by itself.
+            with contextlib.suppress(asyncio.TimeoutError, EOFError, OSError, QMPError):
                 await asyncio.wait_for(self._qmp.disconnect(), 2.0)
