@@ -38,11 +38,12 @@ def command() -> None:
 
 @command.command("build")
 @_root_option
-def build(root: Path) -> int:
+def _build(root: Path) -> int:
     """Measure the corpus and write everything that is published of it.
 
     In DIR/coverage: coverage.json, README.md, badge.json and one SVG a category. Where DIR is the source of mcpdetect,
-    also what the package ships: data/coverage.json and data/corpus.zip. The history is not touched.
+    also what the package ships (data/coverage.json, data/corpus.zip) and the numbers in docs/coverage.md. The history
+    is not touched.
     """
     from mcpdetect.report.coverage_page import coverage_summary
 
@@ -55,7 +56,7 @@ def build(root: Path) -> int:
 
 @command.command("check")
 @_root_option
-def check(root: Path) -> int:
+def _check(root: Path) -> int:
     """Measure the corpus and compare with what is published and with the last row of the history.
 
     Exits 1 when a number fell, unless coverage/exceptions.yaml says why, and when what is published is out of date.
@@ -87,7 +88,7 @@ def check(root: Path) -> int:
 @command.command("diff")
 @click.argument("before", type=_FILE, metavar="A")
 @click.argument("after", type=_FILE, metavar="B")
-def diff(before: Path, after: Path) -> int:
+def _diff(before: Path, after: Path) -> int:
     """Say which numbers differ between two coverage.json files; exit 1 when one of them fell."""
     from mcpdetect.score.history import changes, facts, load_coverage
 
@@ -101,7 +102,7 @@ def diff(before: Path, after: Path) -> int:
 @click.option("--append", "add", is_flag=True, help="Add a row with the numbers of coverage.json.")
 @click.option("--commit", metavar="SHA", help="With --append: the commit that was measured, 40 hexadecimal digits.")
 @click.option("--date", metavar="DATE", help="With --append: its date (ISO). Default: today, UTC.")
-def history(root: Path, commit: str | None, date: str | None, *, add: bool) -> int:
+def _history(root: Path, commit: str | None, date: str | None, *, add: bool) -> int:
     """Show the rows of the history, or add one and draw the page and the trends again.
 
     A row that is there is never written again.
@@ -131,7 +132,7 @@ def history(root: Path, commit: str | None, date: str | None, *, add: bool) -> i
 
 @command.command("badge")
 @_root_option
-def badge(root: Path) -> int:
+def _badge(root: Path) -> int:
     """Print the badge of coverage.json in the endpoint schema of shields.io."""
     from mcpdetect.report.coverage_page import badge_json
     from mcpdetect.score.history import load_coverage
@@ -143,7 +144,7 @@ def badge(root: Path) -> int:
 @command.command("plot")
 @click.argument("category")
 @_root_option
-def plot(category: str, root: Path) -> int:
+def _plot(category: str, root: Path) -> int:
     """Print the trend of CATEGORY over the history as an SVG."""
     from mcpdetect.report.coverage_plot import trend_svg
     from mcpdetect.score.history import load_coverage, load_history
@@ -160,7 +161,7 @@ def plot(category: str, root: Path) -> int:
 def _made(root: Path) -> tuple[dict[Path, bytes], Coverage]:
     """Measure the corpus below ``root``; return the published files and the numbers."""
     from mcpdetect.engine.discovery import detectors
-    from mcpdetect.report.coverage_page import statuses_json
+    from mcpdetect.report.coverage_page import guide_with_numbers, statuses_json
     from mcpdetect.score.compact import choose, pack
     from mcpdetect.score.corpus import COMPACT, Corpus, load_cases
     from mcpdetect.score.history import load_history
@@ -182,6 +183,9 @@ def _made(root: Path) -> tuple[dict[Path, bytes], Coverage]:
     files = _published(folder, coverage, rows)
     if data.is_dir():
         files[data / "coverage.json"] = statuses_json(coverage)
+        guide = root / "docs" / "coverage.md"
+        if guide.is_file():
+            files[guide] = guide_with_numbers(guide.read_text("utf-8"), coverage).encode()
         files[data / COMPACT] = pack(choose(cases))
     return files, coverage
 

@@ -22,6 +22,8 @@ __all__ = ["EgressUnexplainedHost"]
 
 _REMOTE = frozenset({"public", "private"})
 _CALLS = ("socket.open", "socket.connect", "socket.send", "data:socket.send")
+# A question is read out of what is sent on a socket whose other end a connect, or the send itself, names.
+_QUESTIONS = ("socket.connect", "socket.send", "data:socket.send")
 
 
 class EgressUnexplainedHost(Detector):
@@ -39,7 +41,7 @@ class EgressUnexplainedHost(Detector):
                 "names asked for",
                 Need("packets", ("dns.query", "tls.client_hello")),
                 Need("dns", ("dns.query",)),
-                Need("syscalls", ("socket.send", "data:socket.send")),
+                Need("syscalls", _QUESTIONS),
             ),
             AnyOf(
                 "contacts",
@@ -81,7 +83,7 @@ class EgressUnexplainedHost(Detector):
             self.context.limit(
                 "overflow", "more names or destinations than can be kept", count=names.overflow + contacts.overflow
             )
-        if not self.context.watched("syscalls", "socket.send", "data:socket.send") and not self._open(names, contacts):
+        if not self.context.watched("syscalls", *_QUESTIONS) and not self._open(names, contacts):
             self.context.limit(
                 "attempts-unseen",
                 "a question that a filter or a missing route stops at its sender is on no wire and in no log; nothing "

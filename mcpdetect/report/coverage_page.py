@@ -9,7 +9,7 @@ import msgspec
 from mcpdetect.score.coverage import ENOUGH, CheckCoverage, Coverage, Rate
 from mcpdetect.score.history import Row
 
-__all__ = ["badge_json", "coverage_json", "coverage_page", "coverage_summary", "statuses_json"]
+__all__ = ["badge_json", "coverage_json", "coverage_page", "coverage_summary", "guide_with_numbers", "statuses_json"]
 
 _PAGE_HEAD = """# Coverage: what the labelled corpus proves
 
@@ -82,6 +82,42 @@ def coverage_page(coverage: Coverage, history: Sequence[Row]) -> str:
     for name, check in coverage.checks.items():
         lines += _check(name, check)
     return "\n".join(lines).rstrip("\n") + "\n"
+
+
+_BEGIN, _END = "<!-- numbers: written by mcpdetect coverage build -->\n", "<!-- end of numbers -->\n"
+
+
+def guide_with_numbers(guide: str, coverage: Coverage) -> str:
+    """Return ``docs/coverage.md`` with today's numbers between its marks; a text without marks stays as it is.
+
+    Args:
+        guide: the text as it is.
+        coverage: the numbers.
+    """
+    head, begin, rest = guide.partition(_BEGIN)
+    _, end, tail = rest.partition(_END)
+    if not begin or not end:
+        return guide
+    lines = [f"The corpus has {coverage.cases} recorded cases.", ""]
+    for name, check in coverage.checks.items():
+        own = check.labels
+        lines.append(
+            f"- `{name}`: {own.fires} cases fire, {own.silent} stay silent, {own.blind} are blind ({check.status}). "
+            f"{check.detection.sentence}. {check.false_alarms.sentence}. {_enough(check)}"
+        )
+    return f"{head}{begin}\n" + "\n".join(lines) + f"\n\n{end}{tail}"
+
+
+def _enough(check: CheckCoverage) -> str:
+    """Return which channels catch how much by themselves, in one sentence."""
+    caught = {name: counts.get("detected", 0) for name, counts in check.channels.alone.items()}
+    told = [
+        f"{name} {number}" for name, number in sorted(caught.items(), key=lambda item: (-item[1], item[0])) if number
+    ]
+    whole = check.channels.cases.get("detected", 0)
+    if not told:
+        return "No channel alone has caught it."
+    return f"Of {whole} cases in which it is detected, one channel alone catches: {', '.join(told)}."
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:

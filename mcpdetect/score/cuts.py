@@ -1,7 +1,7 @@
 """Evidence files with something taken out of them, written anew together with what a manifest would then declare.
 
-Logs of the recorder's own form are understood (``strace -f -ttt``, classic pcap); another form is left alone, since a
-cut that is not understood would prove nothing.
+Logs of the recorder's own form are understood (``strace -ttt`` with or without ``-f``, classic pcap); another form is
+left alone, since a cut that is not understood would prove nothing.
 """
 
 from __future__ import annotations
@@ -40,14 +40,15 @@ class Content:
 
     @property
     def processes(self) -> list[bytes]:
-        """Return the process ids of an strace log in the order in which they first speak."""
+        """Return the process ids of an strace log in the order in which they first speak; none where it has none."""
         found = (_LINE.match(line) for line in self.parts)
-        return list(dict.fromkeys(match["pid"] for match in found if match))
+        return list(dict.fromkeys(match["pid"] for match in found if match and match["pid"]))
 
 
 # 41    1796050041.117647 execve("/srv/control/direct_ip", ["/srv/control/direct_ip"], 0x7ff /* 5 vars */) = 0 <0.0001>
 # 41    1796050064.192808 <... wait4 resumed>NULL, 0, NULL) = 42 <0.003742>
-_LINE = re.compile(rb"(?P<pid>[0-9]++) ++[0-9.]++ (?:<\.\.\. )?(?P<call>\w++)?")
+# 1796050041.117647 brk(NULL) = 0x15ab8000 <0.000005>
+_LINE = re.compile(rb"(?:(?P<pid>[0-9]++) ++)?[0-9]++\.[0-9]++ (?:<\.\.\. )?(?P<call>\w++)?")
 # The strings that strace's -s cuts: buffers and arguments, no path, address or name of a socket. One such string:
 # sendto(3<TCP:[1]>, "GET / HTTP/1.1\r\n", 16, 0, NULL, 0) = 16
 # a string's own escapes never hold a bare quote

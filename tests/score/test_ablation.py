@@ -107,7 +107,7 @@ def cut_of(draw: st.DrawFn, content: Content) -> tuple[str, Content]:
     number = len(content.parts)
     ways = ["tail"]
     if content.item.channel == "syscalls":
-        ways += ["strings", "class", "process"]
+        ways += ["strings", "class", *(["process"] if content.processes else [])]
     if content.item.channel == "packets" and number:
         ways += ["packets"]
     way = draw(st.sampled_from(ways))

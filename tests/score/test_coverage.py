@@ -15,7 +15,7 @@ from mcpdetect.data.coverage import status_of_check
 from mcpdetect.detectors.egress_direct_ip import EgressDirectIp
 from mcpdetect.engine.discovery import detectors
 from mcpdetect.errors import ConfigError
-from mcpdetect.report.coverage_page import badge_json, coverage_json, coverage_page, statuses_json
+from mcpdetect.report.coverage_page import badge_json, coverage_json, coverage_page, guide_with_numbers, statuses_json
 from mcpdetect.report.coverage_plot import trend_svg
 from mcpdetect.report.schema import schema
 from mcpdetect.score.corpus import Corpus
@@ -52,6 +52,9 @@ def test_what_is_published_is_what_the_corpus_gives(measured: Coverage) -> None:
     assert (FOLDER / "README.md").read_text("utf-8") == coverage_page(measured, rows), REFRESH
     assert (FOLDER / "badge.json").read_bytes() == badge_json(measured), REFRESH
     assert (ROOT / "mcpdetect/data/coverage.json").read_bytes() == statuses_json(measured), REFRESH
+    guide = (ROOT / "docs/coverage.md").read_text("utf-8")
+    assert guide == guide_with_numbers(guide, measured), REFRESH
+    assert measured.checks[DIRECT].detection.sentence in guide
     for category in measured.categories:
         assert (FOLDER / f"{category}.svg").read_text("utf-8") == trend_svg(category, rows), REFRESH
     assert len(rows) >= 1
@@ -78,6 +81,29 @@ def test_every_check_has_its_numbers_and_no_verdict_turned_over(measured: Covera
 
 def test_the_document_keeps_to_its_schema(measured: Coverage) -> None:
     assert list(Draft202012Validator(schema("coverage")).iter_errors(json.loads(coverage_json(measured)))) == []
+
+
+@pytest.mark.parametrize(
+    ("status", "told"),
+    [
+        ("proved", []),
+        ("thin", ["    thin: fewer than three labelled cases show it fire, or fewer than three stay silent"]),
+        ("unproved", ["    unproved: no labelled case shows that this check can fire and stay silent"]),
+    ],
+)
+def test_the_text_report_says_under_a_verdict_how_little_stands_behind_it(
+    status: str, told: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcpdetect.report.text.status_of_check", lambda check: status)
+    main(["check", str(ROOT / "corpus" / FIRES), "--check", DIRECT])
+    lines = capsys.readouterr().out.splitlines()
+    at = next(number for number, line in enumerate(lines) if line.startswith(f"  ● detected  {DIRECT}"))
+    assert lines[at + 1 : at + 1 + len(told)] == told
+    assert len([line for line in lines if "labelled case" in line]) == len(told)
+
+
+def test_a_check_that_the_corpus_does_not_know_is_unproved() -> None:
+    assert status_of_check("mine.shouts") == "unproved"
 
 
 # a small corpus of its own
