@@ -339,6 +339,24 @@ def test_a_filter_of_the_log_or_of_the_manifest_is_a_loss(tmp_path: Path) -> Non
     assert observation.complete
 
 
+def test_mcp_is_overheard_on_the_descriptors_of_the_host(tmp_path: Path) -> None:
+    ask = r"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}\n"
+    said = r"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"tools\":[{\"name\":\"add\"}]}}\n"
+    text = lines(
+        "E read(0x0 host:[1], 0x7f, 0x1000)",
+        f'X read(0x0 host:[1], 0x7f "{ask}", 0x1000) = 47 (0x2f) (1µs)',
+        f'E write(0x1 host:[2], 0x7f "{said}", 0x3d)',
+        "X write(0x1 host:[2], ..., 0x3d) = 65 (0x3d) (1µs)",
+    )
+    events, observation = read(tmp_path, text)
+    assert [(event.kind, event.where.at, event.where.end) for event in events if event.kind.startswith("mcp")] == [
+        ("mcp.message", 1, 2),
+        ("mcp.message", 3, 4),
+        ("mcp.tool", 3, 4),
+    ]
+    assert observation.watches["mcp.tool"] == "inferred"
+
+
 def test_the_common_door_knows_such_a_log(tmp_path: Path) -> None:
     path = tmp_path / NAME
     path.write_text(lines("X openat(AT_FDCWD /, 0x7f /a, O_RDONLY, 0o0) = 3 (0x3) (1µs)"))

@@ -123,11 +123,19 @@ def split(name: str, text: str) -> tuple[list[str], bool] | None:
         may have fewer arguments than its table says: older versions decode less.
     """
     shape = SHAPES[name]
+    parts = text.split(", ")
+    if len(parts) == len(shape) and all(map(_fits, shape, parts)):  # as many as there can be: one way
+        return parts, True
     tries = [_MOST_TRIES]
     found = _ways(shape, text, 0, tries)
     if not found:
         return _plain(shape, text)
     return found[0], len(found) == 1 and tries[0] > 0
+
+
+def _fits(kind: str, part: str) -> bool:
+    bare = _BARE.get(kind)
+    return _ONE[kind].fullmatch(part) is not None if bare is None else bare.match(part) is not None
 
 
 def _plain(shape: str, text: str) -> tuple[list[str], bool] | None:

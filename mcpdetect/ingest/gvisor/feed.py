@@ -9,7 +9,8 @@ from mcpdetect.ingest.gvisor.arguments import SHAPES, split
 from mcpdetect.ingest.gvisor.record import Record
 from mcpdetect.ingest.gvisor.times import Times
 from mcpdetect.ingest.gvisor.translate import arguments, names_destination, remark_of, result_of
-from mcpdetect.ingest.strace.core import Core
+from mcpdetect.ingest.strace.calls import needed_calls
+from mcpdetect.ingest.strace.core import CLONES, Core
 from mcpdetect.ingest.strace.dispatch import HANDLERS
 from mcpdetect.model.kinds import CALL_KINDS
 from mcpdetect.model.place import Where
@@ -35,14 +36,18 @@ _MOST = 100_000
 
 @dataclass(slots=True)
 class _Begun:
-    """A call under way: its line, its arguments as gVisor wrote them."""
+    """A call under way: its line, its arguments as gVisor wrote them, whole (``text``) and apart.
+
+    ``shown``: ``Core`` has a first half of it, whose text is filled in when it turns out to be all there is.
+    """
 
     name: str
     line: int
     t_ns: int | None
-    parts: list[str] | None
-    certain: bool
-    shown: bool
+    text: str = ""
+    parts: list[str] | None = None
+    certain: bool = True
+    shown: bool = False
 
 
 class Feeder:
@@ -60,6 +65,8 @@ class Feeder:
         self._codes: dict[int, str] = {}
         self._signals: dict[int, str] = {}
         self._debug = False
+        needed = needed_calls(core.wanted)
+        self._handled = frozenset(name for name in HANDLERS if name in needed or name not in CALL_KINDS)
 
     def take(self, record: Record, *, believed: bool) -> None:
         """Take one line."""
@@ -79,6 +86,8 @@ class Feeder:
 
     def end(self) -> None:
         """End the log."""
+        for tid in self._begun:
+            self._fill(tid)
         for word, detail, count in self._times.remarks():
             self._core.account.add(word, detail, note=True, count=count)
 
@@ -119,6 +128,7 @@ class Feeder:
         tid = str(record.task)
         if tid not in core.world.threads:
             return
+        self._fill(tid)
         self._begun.pop(tid, None)
         signal = self._signals.pop(record.group, None) if record.task == record.group else None
         status = f"killed by {signal}" if signal else f"exited with {self._codes.get(record.group, 0)}"
@@ -137,6 +147,8 @@ class Feeder:
             name = _NUMBERS.get(int(numbered[1]), f"syscall_0x{int(numbered[1]):x}")
         core.names.add(name)
         self._thread(record, tid, name, t_ns)
+        if record.sort == "E" or (tid in self._begun and self._begun[tid].name != name):
+            self._fill(tid)
         begun = self._begun.pop(tid, None)
         if record.sort == "E":
             if begun is not None and not begun.shown:
@@ -146,9 +158,15 @@ class Feeder:
         if begun is not None and begun.name != name:
             self._lost(begun)
             begun = None
-        if name not in HANDLERS and numbered is None:
+        if name not in self._handled and (numbered is None or name in HANDLERS):
             return
         self._end(record, tid, name, t_ns, begun)
+
+    def _fill(self, tid: str) -> None:
+        """Give the first half of a call under way its text: nothing better will come."""
+        begun, half = self._begun.get(tid), self._core.pending.get(tid)
+        if begun is not None and begun.parts is not None and half is not None and half.line == begun.line:
+            half.text = ", ".join(arguments(begun.name, begun.parts, certain=begun.certain))
 
     def _lost(self, begun: _Begun) -> None:
         """Count an end that is missing although the thread went on; where the beginning was shown Core does."""
@@ -164,17 +182,18 @@ class Feeder:
             self._codes[record.group] = str(int(code, 16) & 0xFF) if re.fullmatch(r"0x[0-9a-f]{1,16}", code) else "0"
         elif name == "exit" and record.task == record.group and len(self._codes) < _MOST:
             self._codes.setdefault(record.group, "0")
-        if name not in HANDLERS or name not in SHAPES:
-            self._begun[tid] = _Begun(name, record.line, t_ns, None, True, False)
+        if name not in self._handled or name not in SHAPES:
+            self._begun[tid] = _Begun(name, record.line, t_ns)
             return
         found = split(name, record.arguments)
         if found is None:
             self._unread(record, name)
-            self._begun[tid] = _Begun(name, record.line, t_ns, None, True, False)
+            self._begun[tid] = _Begun(name, record.line, t_ns)
             return
         parts, certain = found
-        self._begun[tid] = _Begun(name, record.line, t_ns, parts, certain, True)
-        core.unfinished(tid, record.line, t_ns, name, ", ".join(arguments(name, parts, certain=certain)))
+        self._begun[tid] = _Begun(name, record.line, t_ns, record.arguments, parts, certain, True)
+        text = ", ".join(arguments(name, parts, certain=certain)) if name in CLONES else ""
+        core.unfinished(tid, record.line, t_ns, name, text)
 
     def _end(self, record: Record, tid: str, name: str, t_ns: int | None, begun: _Begun | None) -> None:
         core = self._core
@@ -183,7 +202,10 @@ class Feeder:
         if result is None:  # classify() took only lines with a result that reads
             return
         rest, failed = result
-        found = split(name, record.arguments) if name in SHAPES else ([], True)
+        if begun is not None and begun.parts is not None and begun.text == record.arguments:
+            found: tuple[list[str], bool] | None = (begun.parts, begun.certain)
+        else:
+            found = split(name, record.arguments) if name in SHAPES else ([], True)
         if found is None:
             self._unread(record, name)
             return
@@ -223,6 +245,7 @@ class Feeder:
             return
         threads = list(own.process.threads) if name == "exit_group" else [own.tid]
         for tid in threads:
+            self._fill(tid)
             self._begun.pop(tid, None)
             core.exit(tid, record.line, t_ns, f"+++ exited with {self._codes.get(record.group, 0)} +++")
 
