@@ -1,4 +1,4 @@
-"""``python -m controls list | record | verify | label | image | prune``: recording controls, and their labels."""
+"""``python -m controls list | record | verify | label | image | audit | prune``: recording, and labels."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from controls.recorder.shells import Netns, Shell
 from controls.verifying import differences
 from mcpdetect.errors import McpDetectError
 from mcpdetect.labels.loader import load_label
+from mcpdetect.model.text import shown
+from mcpdetect.model.vocabulary import LEVELS
 
 __all__ = ["main"]
 
@@ -63,6 +65,29 @@ def _record(chosen: list[tuple[Control, Variant]], out: Path, seed: int, shell: 
     if failed:
         print(f"{len(chosen) - len(failed)} recorded, {len(failed)} failed: {', '.join(failed)}", file=sys.stderr)
     return 1 if failed else 0
+
+
+def _audit(targets: list[str], shell: Shell, out: Path, arguments: tuple[str, ...]) -> int:
+    """Audit servers one after the other and print what became of each; return the exit status."""
+    from controls.auditing import audit
+
+    broken = 0
+    for target in targets:
+        found = audit(target, shell, out, arguments=arguments)
+        print(f"{target} {found.version}".rstrip())
+        for step in found.steps:
+            word = {True: "ok", False: "broke", None: "-"}[step.ok]
+            print(f"  {step.name:16} {word:6} {shown(step.detail, 300)}{f'  ({step.where})' if step.where else ''}")
+        for one in found.result.checks if found.result is not None else ():
+            level = (
+                f" ({len(one.findings)}, {max((item.level for item in one.findings), key=LEVELS.index)})"
+                if one.findings
+                else ""
+            )
+            print(f"  {one.check:24} {one.verdict}{level}")
+        broken += found.broke is not None
+        sys.stdout.flush()
+    return 1 if broken else 0
 
 
 def _image() -> int:
@@ -115,6 +140,11 @@ def main(argv: list[str] | None = None) -> int:
             "--shell", choices=["netns", "microvm"], default="netns", help="where the cell stands (default: netns)"
         )
     commands.add_parser("image", help="build the guest's image for --shell microvm, unless it is there")
+    auditing = commands.add_parser("audit", help="install, record and check real servers")
+    auditing.add_argument("target", nargs="+", help="npm:NAME[@VERSION], pypi:NAME[==VERSION] or command:ARGV")
+    auditing.add_argument("--out", type=Path, default=Path("audits"), help="where bundles go (default: audits)")
+    auditing.add_argument("--shell", choices=["netns", "microvm"], default="netns", help="where the cell stands")
+    auditing.add_argument("--argument", action="append", default=[], help="an argument for the server; repeatable")
     commands.add_parser("prune", help="remove what killed recordings left, and images of other versions")
     verifying.add_argument("--labels", type=Path, default=Path("labels"), help="where labels are (default: labels)")
     labelling.add_argument("--corpus", type=Path, default=Path("corpus"), help="where bundles are (default: corpus)")
@@ -124,6 +154,9 @@ def main(argv: list[str] | None = None) -> int:
     try:
         if options.command == "image":
             return _image()
+        if options.command == "audit":
+            with _shell(options.shell) as shell:
+                return _audit(options.target, shell, options.out, tuple(options.argument))
         if options.command == "prune":
             from controls.recorder.prune import prune
 

@@ -52,6 +52,7 @@ class Variant:
         seconds: how long it may take.
         expectations: file beside the control that documents the server's behaviour.
         strace: strace's options, where they are not the usual ones.
+        thorough, environment: of real servers, see ``Job``; planted controls have neither.
     """
 
     name: str
@@ -74,6 +75,8 @@ class Variant:
     seconds: float = 20.0
     expectations: str | None = None
     strace: tuple[str, ...] = ()
+    thorough: bool = False
+    environment: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

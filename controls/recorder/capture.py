@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from controls.recorder.background import Background
 from controls.recorder.canaries import HOME, environment_canaries, plant
 from controls.recorder.cell import GATEWAY4, Cell
 from controls.recorder.client import drive
@@ -57,7 +58,15 @@ def capture(
 
 def _captured(job: Job, room: Room, watch: Path, probes: Probes | None, done: Callable[[Captured], None]) -> Captured:
     variables = {one.variable: one.value for one in environment_canaries(job.tag) if one.variable}
-    environment = {"PATH": "/usr/bin:/bin", "HOME": HOME, "USER": "dev", "LANG": "C.UTF-8", **variables}
+    environment = {
+        "PATH": "/usr/bin:/bin",
+        "HOME": HOME,
+        "USER": "dev",
+        "LANG": "C.UTF-8",
+        **variables,
+        **job.environment,
+    }
+    notes: list[str] = []
     opened = time.time_ns()
     with Cell(watch, denial=job.denial, ipv6=job.ipv6, dns=job.dns, capture=job.capture, probes=probes) as cell:
         cell.probe("before")
@@ -74,8 +83,8 @@ def _captured(job: Job, room: Room, watch: Path, probes: Probes | None, done: Ca
             probes=probes,
         )
         try:
-            if job.mcp and target.process.stdin and target.process.stdout:
-                drive(target.process.stdin, target.process.stdout, watch / "mcp.jsonl", job.seconds, probes)
+            if job.mcp:
+                _talk(job, target, watch, probes, notes)
             status = room.finish(target, job.seconds, lambda: cell.probe("after"))
         except RecorderError as error:
             raise RecorderError(f"{job.case}: {error}\n{room.said()}") from error
@@ -101,6 +110,20 @@ def _captured(job: Job, room: Room, watch: Path, probes: Probes | None, done: Ca
             machine=platform.machine(),
             versions={name: version_of(name) for name in job.tools},
             reached=probes.reached if probes is not None else {},
+            notes=notes,
         )
         done(captured)
     return captured
+
+
+def _talk(job: Job, target: Background, watch: Path, probes: Probes | None, notes: list[str]) -> None:
+    """Hold the session; where a real server is recorded, one that fails is part of the record."""
+    to, back = target.process.stdin, target.process.stdout
+    if to is None or back is None:
+        return
+    try:
+        drive(to, back, watch / "mcp.jsonl", job.seconds, probes, thorough=job.thorough)
+    except RecorderError as error:
+        if not job.thorough:
+            raise
+        notes.append(f"the session failed: {error}")

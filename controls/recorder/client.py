@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
+from controls.recorder.arguments import arguments
 from controls.recorder.errors import RecorderError
 from controls.recorder.probes import Probes
 
@@ -20,6 +21,12 @@ __all__ = ["drive"]
 
 _PROTOCOL = "2025-06-18"
 _LINE_LIMIT = 1 << 20
+_MOST_PAGES = 100
+_PATIENCE = 15.0
+
+
+class _NoAnswer(RecorderError):
+    """One request was not answered in its time; the session may go on."""
 
 
 class _Session:
@@ -30,6 +37,17 @@ class _Session:
         self._end = time.monotonic() + seconds
         self._buffer = bytearray()
         self._next = 0
+        self.patient_until = self._end
+
+    def attempt(self, method: str, params: dict[str, Any]) -> None:
+        """Send a request whose answer may stay out: after a while the session goes on without it."""
+        self.patient_until = time.monotonic() + _PATIENCE
+        try:
+            self.ask(method, params)
+        except _NoAnswer:
+            pass
+        finally:
+            self.patient_until = self._end
 
     def _note(self, direction: str, message: object, key: str = "msg") -> None:
         record = {"t": round(time.time(), 6), "dir": direction, key: message}
@@ -49,9 +67,11 @@ class _Session:
                     self._buffer = bytearray(rest)
                     yield line
                     continue
-                left = self._end - time.monotonic()
+                now = time.monotonic()
+                left = min(self._end, self.patient_until) - now
                 if left <= 0 or not selector.select(left):
-                    raise RecorderError("the server did not answer in time")
+                    late = now < self._end and self.patient_until < self._end
+                    raise (_NoAnswer if late else RecorderError)("the server did not answer in time")
                 part = self._from.read1(65536)  # type: ignore[attr-defined]
                 if not part:
                     raise RecorderError("the server closed its output before it answered")
@@ -98,12 +118,48 @@ def _arguments(schema: object) -> dict[str, Any]:
     }
 
 
+def _pages(session: _Session, kind: str) -> Iterator[dict[str, Any]]:
+    """Yield what a server lists of one kind, page by page, as long as the cursors are new."""
+    params: dict[str, Any] = {}
+    seen: set[str] = set()
+    while True:
+        page = session.ask(f"{kind}/list", params).get("result")
+        if not isinstance(page, dict):
+            return
+        items = page.get(kind)
+        yield from (one for one in (items if isinstance(items, list) else []) if isinstance(one, dict))
+        cursor = page.get("nextCursor")
+        if not isinstance(cursor, str) or not cursor or cursor in seen or len(seen) >= _MOST_PAGES:
+            return
+        seen.add(cursor)
+        params = {"cursor": cursor}
+
+
+def _thoroughly(session: _Session, listed: dict[str, list[dict[str, Any]]]) -> None:
+    for number in range(2):
+        for tool in listed["tools"]:
+            given = arguments(tool.get("inputSchema"), number)
+            session.attempt("tools/call", {"name": tool.get("name"), "arguments": given})
+    for prompt in listed["prompts"]:
+        wanted = prompt.get("arguments")
+        names = [one.get("name") for one in wanted if isinstance(one, dict)] if isinstance(wanted, list) else []
+        session.attempt(
+            "prompts/get", {"name": prompt.get("name"), "arguments": {str(name): "hello" for name in names}}
+        )
+    for resource in listed["resources"]:
+        session.attempt("resources/read", {"uri": resource.get("uri")})
+    if listed["tools"]:
+        session.attempt("tools/call", {"name": 7, "arguments": "none"})
+
+
 def drive(
     to_server: IO[bytes],
     from_server: IO[bytes],
     transcript: Path,
     seconds: float = 30.0,
     probes: Probes | None = None,
+    *,
+    thorough: bool = False,
 ) -> None:
     """Hold one session: initialize, list tools (all pages), prompts and resources, call every tool, close.
 
@@ -113,6 +169,8 @@ def drive(
         transcript: file the messages are written to.
         seconds: time for the whole session.
         probes: probes that the session has its part in: a ping after its start and one before its end.
+        thorough: call every tool twice with arguments made from its schema, get prompts and read resources, and send
+            one call that is wrong.
 
     Raises:
         RecorderError: the server does not answer as an MCP server would.
@@ -127,21 +185,16 @@ def drive(
             if probes is not None:
                 session.ask("ping", message_id=probes.acts["before"].message_id)
             capabilities = started.get("result", {}).get("capabilities", {})
-            tools: list[dict[str, Any]] = []
-            for kind in ("tools", "prompts", "resources"):
-                if kind not in capabilities:
-                    continue
-                cursor: dict[str, Any] = {}
-                while True:
-                    page = session.ask(f"{kind}/list", cursor).get("result", {})
-                    if kind == "tools":
-                        tools.extend(page.get("tools", []))
-                    if not page.get("nextCursor"):
-                        break
-                    cursor = {"cursor": page["nextCursor"]}
-            for tool in tools:
-                arguments = _arguments(tool.get("inputSchema"))
-                session.ask("tools/call", {"name": tool.get("name"), "arguments": arguments})
+            listed: dict[str, list[dict[str, Any]]] = {"tools": [], "prompts": [], "resources": []}
+            for kind, items in listed.items():
+                if kind in capabilities:
+                    items.extend(_pages(session, kind))
+            if thorough:
+                _thoroughly(session, listed)
+            else:
+                for tool in listed["tools"]:
+                    given = _arguments(tool.get("inputSchema"))
+                    session.ask("tools/call", {"name": tool.get("name"), "arguments": given})
             if probes is not None:
                 session.ask("ping", message_id=probes.acts["after"].message_id)
         except BrokenPipeError as error:

@@ -27,6 +27,8 @@ class Job:
         resolver: lines of ``/etc/resolv.conf`` besides the cell's own name server.
         folder: working directory.
         mcp: speak MCP with it.
+        thorough: every tool twice, prompts, resources, a wrong call; and a session that fails is a note, no error.
+        environment: variables besides the usual ones.
         seconds: how long it may take.
         nonces: of its probes; None runs none.
         tools: programs whose versions are wanted.
@@ -45,6 +47,8 @@ class Job:
     hosts: list[str] = field(default_factory=list)
     resolver: list[str] = field(default_factory=list)
     mcp: bool = False
+    thorough: bool = False
+    environment: dict[str, str] = field(default_factory=dict)
     seconds: float = 20.0
     nonces: dict[Phase, str] | None = None
     tools: list[str] = field(default_factory=list)

@@ -101,6 +101,8 @@ def record(
         hosts=list(variant.hosts),
         resolver=list(variant.resolver),
         mcp=variant.mcp,
+        thorough=variant.thorough,
+        environment=dict(variant.environment),
         seconds=variant.seconds,
         nonces=fresh_nonces() if probe and _follows(options) else None,
         tools=sorted({"strace", "tcpdump", "dnsmasq", "nft", *_interpreter(argv[0])}),
