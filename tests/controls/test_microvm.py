@@ -179,6 +179,7 @@ def test_a_frame_that_announces_too_much_is_refused(tmp_path: Path) -> None:
         async def say(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             writer.write((MAX_FRAME + 1).to_bytes(8, "big"))
             await writer.drain()
+            writer.close()
 
         async with await asyncio.start_unix_server(say, tmp_path / "port"):
             port = await Port.open(tmp_path / "port")

@@ -37,6 +37,7 @@ _TAG = "ready"
 _NOBODY = "65534"
 _BOOT_SECONDS = 120.0
 _CONSOLE_LINES = 25
+_PANIC = "Kernel panic"
 # The clock must not be calibrated: on a busy host, without acceleration, that can take forever (kernel-parameters). Nor
 # may its watchdog compare it with the timer's ticks: an emulated machine loses those, and the clock would count them.
 _COMMAND_LINE = (
@@ -115,10 +116,17 @@ class Guest:
         return self._folder
 
     def console(self) -> str:
-        """Return the last lines that the guest's kernel and agent wrote to the console."""
+        """Return the last lines that the guest's kernel and agent wrote to the console, of a panic the first ones."""
+        text = self._said()
+        at = text.find(_PANIC)
+        if at >= 0:
+            return "\n".join(text[text.rfind("\n", 0, max(0, at - 1000)) + 1 :].splitlines()[:_CONSOLE_LINES])
+        return "\n".join(text.splitlines()[-_CONSOLE_LINES:])
+
+    def _said(self) -> str:
         path = self._folder / "console.log"
-        text = path.read_bytes()[-8192:].decode("utf-8", "backslashreplace") if path.exists() else ""
-        return "\n".join(text.replace("\r", "").splitlines()[-_CONSOLE_LINES:])
+        raw = path.read_bytes()[-65536:] if path.exists() else b""
+        return raw.decode("utf-8", "backslashreplace").replace("\r", "")
 
     def capture(self, job: Job, programs: Path, watch: Path, *, seconds: float) -> Captured:
         """Put the guest back to its ready moment and record one job.
@@ -250,7 +258,7 @@ class Guest:
         raise GuestLost("hung", f"no answer within {seconds:g} s\n{self.console()}")
 
     def _why(self) -> str:
-        return "panicked" if "Kernel panic" in self.console() else "ended"
+        return "panicked" if _PANIC in self._said() else "ended"
 
     async def _job(self, name: str, command: str, arguments: dict[str, object]) -> None:
         if self._qmp is None:

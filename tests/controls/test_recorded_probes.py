@@ -1,0 +1,115 @@
+"""Probes recorded for real: what they prove, and what a watcher that dies or a target that fights does to that."""
+
+import json
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from controls.catalog import Control, Variant, controls
+from controls.recorder.cell import Cell
+from controls.recorder.probes import SOURCE, probe_program
+from controls.recorder.record import record
+from controls.recorder.tools import missing
+from controls.verifying import differences
+from mcpdetect.api import check
+from mcpdetect.ingest.open import open_evidence_files
+from mcpdetect.labels.loader import load_label
+from mcpdetect.model.probe_acts import Phase
+from mcpdetect.score.calibration import calibrate
+
+ROOT = Path(__file__).parents[2]
+PROBLEM = missing(["gcc"])
+pytestmark = pytest.mark.skipif(PROBLEM is not None, reason=f"cannot record here: {PROBLEM}")
+KNOWN = {control.id: control for control in controls()}
+
+
+def recorded(case: str, out: Path) -> Path:
+    control, _, variant = case.rpartition("/")
+    return record(KNOWN[control], KNOWN[control].variants[variant], out, probe=True)
+
+
+@pytest.mark.parametrize(
+    ("case", "proofs"),
+    [
+        ("egress/direct-ip/c-tcp4", {"syscalls": "proved", "packets": "proved", "dns": "proved"}),
+        (
+            "network/blocked/c-tcp4-output-drop",
+            {"syscalls": "proved", "packets": "proved", "dns": "proved", "firewall": "proved"},
+        ),
+        ("network/blocked/c-tcp4-link-down", {"syscalls": "proved", "packets": "declared", "dns": "proved"}),
+        ("secrets/canary-read/c-passed", {"syscalls": "proved", "packets": "proved", "dns": "proved"}),
+        (
+            "mcp/exfil-instruction/python-token-counts",
+            {"syscalls": "proved", "packets": "proved", "dns": "proved", "mcp": "proved"},
+        ),
+    ],
+)
+def test_probes_prove_channels_and_change_no_verdict(case: str, proofs: dict[str, str], tmp_path: Path) -> None:
+    bundle = recorded(case, tmp_path)
+    assert differences(bundle, load_label(ROOT / "labels/cases" / f"{case}.yaml")) == []
+    assert {item.channel: item.proof for item in check(bundle).observations} == proofs
+
+
+def test_a_name_server_that_died_is_found_out_by_the_second_probe(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = Cell.probe
+
+    def probe(cell: Cell, phase: Phase) -> None:
+        if phase == "after":
+            assert cell._dnsmasq is not None
+            cell._dnsmasq.process.kill()
+            cell._dnsmasq.process.wait()
+        real(cell, phase)
+
+    monkeypatch.setattr(Cell, "probe", probe)
+    bundle = recorded("egress/direct-ip/c-tcp4", tmp_path)
+    (dns,) = (item for item in check(bundle).observations if item.channel == "dns")
+    assert [(loss.what, loss.touches) for loss in dns.losses if not loss.note] == [("channel-died", [])]
+    assert dns.proof == "declared"
+
+
+def test_a_target_that_leaves_children_behind_is_stopped_and_the_second_probe_still_runs(tmp_path: Path) -> None:
+    folder = tmp_path / "made" / "up"
+    folder.mkdir(parents=True)
+    (folder / "program.sh").write_text("trap '' TERM\n(trap '' TERM; while :; do sleep 1; done) &\nkill -9 1 $PPID\n")
+    variant = Variant(
+        name="sh",
+        truth="silent",
+        why="made up",
+        run=("/bin/sh", "{control}/program.sh"),
+        axes={"runtime": "sh"},
+        expect={},
+        seconds=3.0,
+    )
+    bundle = record(Control("made/up", folder, "nothing"), variant, tmp_path / "out", probe=True)
+    assert json.loads((bundle / "manifest.json").read_text())["run"]["exit"] is None
+    assert {item.proof for item in check(bundle).observations} == {"proved"}
+
+
+@pytest.mark.parametrize("program", ["c", "sh"])
+def test_the_printed_probe_calibrates_any_sandbox(program: str, tmp_path: Path) -> None:
+    probe = [str(probe_program())] if program == "c" else ["/bin/sh", str(SOURCE.with_suffix(".sh"))]
+
+    def command(phase: str, nonce: str) -> str:
+        return " ".join([*probe, phase, nonce])
+
+    around = f"{command('before', '0123456789abcdef')}; true; {command('after', 'fedcba9876543210')}"
+    log = tmp_path / "own.log"
+    argv: Sequence[str] = ["unshare", "--net", "strace", "-f", "-ttt", "-yy", "-o", str(log), "sh", "-c", around]
+    subprocess.run(argv, check=True, timeout=60)
+    found = calibrate(lambda: open_evidence_files(strace=[log]))
+    assert [(probe.phase, probe.nonce) for probe in found.probes] == [
+        ("before", "0123456789abcdef"),
+        ("after", "fedcba9876543210"),
+    ]
+    (own,) = found.files
+    assert own.observation.proof == "proved"
+    least = {"file.change", "file.open", "file.read", "process.start", "process.exec_failed", "socket.connect"}
+    assert least | {"socket.open", "socket.send", "dns.query"} <= set(own.before) & set(own.after)
+    assert found.denial == ["no-route"]
+    sights = {item.check: item for item in found.checks}
+    assert (sights["secrets.canary-read"].observable, sights["secrets.canary-read"].proof) == (True, "proved")
+    assert not sights["mcp.exfil-instruction"].observable
