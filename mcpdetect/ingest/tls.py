@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import struct
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -14,6 +15,8 @@ _HANDSHAKE = 0x16  # RFC 8446 §5.1, content type
 _CLIENT_HELLO = 1
 _MOST_RECORD = 16384 + 2048  # RFC 5246 §6.2.3, the largest length any version allows
 _SERVER_NAME, _ALPN, _SIGNATURES, _VERSIONS, _ECH = 0, 16, 13, 43, 0xFE0D
+_READ = frozenset({_SERVER_NAME, _ALPN, _SIGNATURES, _VERSIONS})
+_PAIR = struct.Struct("!HH").unpack_from
 _JA4_VERSIONS = {0x0304: "13", 0x0303: "12", 0x0302: "11", 0x0301: "10", 0x0300: "s3", 0x0002: "s2"}
 
 
@@ -171,13 +174,15 @@ class _Reader:
         if end != len(body):
             self._sound = False
         at += 2
-        while at + 4 <= len(body):
-            kind = (body[at] << 8) | body[at + 1]
-            length = (body[at + 2] << 8) | body[at + 3]
-            data = body[at + 4 : at + 4 + length]
-            self._kinds.append(kind)
-            at += 4 + length
-            self._extension(kind, data, len(data) == length)
+        kinds, size = self._kinds, len(body)
+        while at + 4 <= size:
+            kind, length = _PAIR(body, at)
+            at += 4
+            kinds.append(kind)
+            if kind in _READ:
+                data = body[at : at + length]
+                self._extension(kind, data, len(data) == length)
+            at += length
         if at != len(body):
             self._sound = False
 

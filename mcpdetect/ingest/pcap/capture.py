@@ -146,7 +146,7 @@ class _Reading:
         transport = decoder.transport
         flows = transport.flows
         tcp, udp = flows.tcp, flows.udp
-        read_segment, read_dns = transport.segment, transport.dns.datagram
+        read_segment, begin_udp, read_dns = transport.segment, transport.begin_udp, transport.dns.datagram
         link_now = last_ns = NO_TIME
         known = False
         ip_at, _, ipv4, ipv6, firsts, read4, read6 = _NO_LAYOUT
@@ -215,25 +215,29 @@ class _Reading:
                         continue
                     if protocol == 17:
                         way = udp.get(key)
-                        if way is not None:
-                            watcher = way.watcher
-                            # The same for a datagram, and for one of a DNS port its message is read.
-                            if watcher is DNS_WATCHER or (watcher is None and way.packets):
-                                way.packets += 1
-                                if t_ns > way.last:
-                                    way.last = t_ns
-                                way.bytes += end - above - 8
-                                way.data += 1
-                                if watcher is None:
-                                    continue
-                                length = (buffer[above + 4] << 8) | buffer[above + 5]
-                                if 8 <= length < end - above:
-                                    end = above + length
-                                read_dns(buffer[above + 8 : end], key, number, t_ns)
-                                if out:
-                                    yield from out
-                                    out.clear()
+                        if way is None:
+                            way = begin_udp(key, number, t_ns)
+                            if out:  # others had to make room
+                                yield from out
+                                out.clear()
+                        watcher = way.watcher
+                        # The same for a datagram, and for one of a DNS port its message is read.
+                        if watcher is DNS_WATCHER or (watcher is None and way.packets):
+                            way.packets += 1
+                            if t_ns > way.last:
+                                way.last = t_ns
+                            way.bytes += end - above - 8
+                            way.data += 1
+                            if watcher is None:
                                 continue
+                            length = (buffer[above + 4] << 8) | buffer[above + 5]
+                            if 8 <= length < end - above:
+                                end = above + length
+                            read_dns(buffer[above + 8 : end], key, number, t_ns)
+                            if out:
+                                yield from out
+                                out.clear()
+                            continue
                         account.number, account.t_ns = number, t_ns
                         transport.udp(key, buffer[at : at + size], above - at, end - at)
                         if out:

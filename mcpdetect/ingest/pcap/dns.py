@@ -59,14 +59,15 @@ class DnsReader:
         What it says is known where another one said the same, its id aside. The events are filled field by field:
         their constructors take three times as long.
         """
-        said = self._memo.get(data[2:])
+        said = self._memo.get(data[2:]) or self._read(data)
         if said is None:
             self.message(data, key, "udp", number, t_ns)
             return
         name, spelled, kind, response, rcode, records, no_data = said
+        source, source_port, address, port = ends_of(key)
         where = Where.__new__(Where)
         where.file, where.at, where.end, where.unit = self._name, number, None, "packet"
-        if response and not asks(key):
+        if response and (port not in DNS_PORTS or not asks(key)):
             if not self._answers:
                 return
             answer = DnsAnswer.__new__(DnsAnswer)
@@ -81,7 +82,7 @@ class DnsReader:
             answer.records = records
             answer.source = ""
             answer.no_data = no_data
-            answer.server, _, answer.client, _ = ends_of(key)
+            answer.client, answer.server = address, source
             answer.transport = "udp"
             answer.id = (data[0] << 8) | data[1]
             self._out(answer)
@@ -96,20 +97,39 @@ class DnsReader:
             query.name = name
             query.spelled = spelled
             query.type = kind
-            query.client, query.client_port, query.server, query.server_port = ends_of(key)
+            query.client, query.client_port = source, source_port
+            query.server, query.server_port = address, port
             query.transport = "udp"
             query.id = (data[0] << 8) | data[1]
             self._out(query)
 
-    def _keep(self, data: bytes, message: DnsMessage) -> None:
-        """Keep what a sound message with one question says, for ``datagram``."""
-        if message.damage or len(message.questions) != 1 or len(data) > _LONGEST_MEMO:
-            return
-        if len(self._memo) >= _MOST_MEMO:
-            self._memo.clear()
+    def _read(self, data: bytes) -> _Said | None:
+        """Read a message for ``datagram`` and keep what it says; None where it is not sound or asks not one question.
+
+        The memo is bounded; what is kept of a message is small, for long ones are not kept.
+        """
+        try:
+            message = parse_message(data)
+        except DnsFormatError:
+            return None
+        if message.damage or len(message.questions) != 1:
+            return None
         name, spelled, kind = message.questions[0]
-        no_data = _no_data(message, kind)
-        self._memo[data[2:]] = (name, spelled, kind, message.response, message.rcode, message.records, no_data)
+        no_data = message.response and not (message.records and message.records[0].type == kind)
+        said = (
+            name,
+            spelled,
+            kind,
+            message.response,
+            message.rcode,
+            message.records,
+            no_data and _no_data(message, kind),
+        )
+        if len(data) <= _LONGEST_MEMO:
+            if len(self._memo) >= _MOST_MEMO:
+                self._memo.clear()
+            self._memo[data[2:]] = said
+        return said
 
     def message(
         self, data: bytes, key: bytes, transport: str, number: int, t_ns: int, cut: bool = False, end: int = 0
@@ -130,8 +150,6 @@ class DnsReader:
         except DnsFormatError as error:
             self._broken(data, key, transport, number, t_ns, str(error), cut)
             return False
-        if not cut:
-            self._keep(data, message)
         self.events(message, data, key, transport, number, t_ns, end)
         if message.damage and not cut:
             missing = len(message.questions) < (data[4] << 8) | data[5]

@@ -8,14 +8,15 @@ from collections.abc import Iterator
 from mcpdetect.ingest.pcap.account import Account
 from mcpdetect.ingest.pcap.datagrams import DNS_WATCHER, Datagrams, UdpWatcher
 from mcpdetect.ingest.pcap.dns import DnsReader, asks
-from mcpdetect.ingest.pcap.ends import DNS_PORTS, ports_of
-from mcpdetect.ingest.pcap.flows import FlowTable, TcpHalf
+from mcpdetect.ingest.pcap.ends import DNS_PORTS
+from mcpdetect.ingest.pcap.flows import FlowTable, Half, TcpHalf
 from mcpdetect.ingest.pcap.ledger import NAMES
 from mcpdetect.ingest.pcap.streamevents import StreamEvents
 from mcpdetect.ingest.pcap.streams import MIDSTREAM, UNREAD, TcpWatcher, read_whole_hello
 
 __all__ = ["Transport"]
 
+_DNS_PORTS = frozenset(port.to_bytes(2, "big") for port in DNS_PORTS)
 _SEQUENCE = struct.Struct("!I").unpack_from
 
 
@@ -146,17 +147,21 @@ class Transport:
     def _watch(half: TcpHalf, key: bytes, flags: int) -> None:
         """Have a half flow's payload looked at: the client's, both of DNS, and both where the client is not known."""
         out = half.flow.out
-        if half is out or not out.syn or not DNS_PORTS.isdisjoint(ports_of(key)):
+        if half is out or not out.syn or key[-4:-2] in _DNS_PORTS or key[-2:] in _DNS_PORTS:
             half.watcher = MIDSTREAM if half.isn is None else UNREAD
+
+    def begin_udp(self, key: bytes, number: int, t_ns: int) -> Half:
+        """Begin the flow of a datagram, whose ``key`` is not in the table; return the half, which has no packet yet."""
+        half = self.flows.open_udp(key, number, t_ns)
+        if key[-4:-2] in _DNS_PORTS or key[-2:] in _DNS_PORTS:
+            flow = half.flow
+            flow.out.watcher = flow.back.watcher = DNS_WATCHER
+        return half
 
     def udp(self, key: bytes, data: bytes, at: int, end: int) -> None:
         """Take a datagram whose 8-byte header is there; arguments as in ``tcp``."""
         account = self._account
-        half = self.flows.udp.get(key)
-        if half is None:
-            half = self.flows.open_udp(key, account.number, account.t_ns)
-            if not DNS_PORTS.isdisjoint(ports_of(key)):
-                half.flow.out.watcher = half.flow.back.watcher = DNS_WATCHER
+        half = self.flows.udp.get(key) or self.begin_udp(key, account.number, account.t_ns)
         if not half.packets and half.watcher is None:
             half.watcher = self._datagrams.watch(half, key)
         half.packets += 1
