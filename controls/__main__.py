@@ -15,6 +15,7 @@ from controls.labelling import draft
 from controls.recorder.errors import RecorderError
 from controls.recorder.record import record
 from controls.recorder.shells import Netns, Shell
+from controls.recorder.tools import scratch
 from controls.verifying import differences
 from mcpdetect.errors import McpDetectError
 from mcpdetect.labels.loader import load_label
@@ -51,6 +52,7 @@ def _shell(name: str) -> Iterator[Shell]:
 
 def _record(chosen: list[tuple[Control, Variant]], out: Path, seed: int, shell: Shell, *, probe: bool) -> int:
     """Record cases; one that fails is told, and the others go on. Return the exit status."""
+    shell.require(())
     failed = []
     for control, variant in chosen:
         case = f"{control.id}/{variant.name}"
@@ -109,7 +111,7 @@ def _verify(chosen: list[tuple[Control, Variant]], labels: Path, shell: Shell, *
         if not path.exists():
             print(f"no label  {case}", flush=True)
             continue
-        with tempfile.TemporaryDirectory(prefix="mcpdetect-verify-") as folder:
+        with tempfile.TemporaryDirectory(prefix=scratch("verify")) as folder:
             try:
                 found = differences(record(control, variant, Path(folder), probe=probe, shell=shell), load_label(path))
             except (RecorderError, McpDetectError) as error:
@@ -135,7 +137,9 @@ def main(argv: list[str] | None = None) -> int:
     recording.add_argument("--out", type=Path, default=Path("corpus"), help="where bundles go (default: corpus)")
     recording.add_argument("--seed", type=int, default=0, help="what canaries are derived from (default: 0)")
     for one in (recording, verifying):
-        one.add_argument("--probes", action="store_true", help="run probes around each target")
+        one.add_argument(
+            "--no-probes", dest="probes", action="store_false", help="do not run probes around each target"
+        )
         one.add_argument(
             "--shell", choices=["netns", "microvm"], default="netns", help="where the cell stands (default: netns)"
         )

@@ -10,7 +10,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -72,7 +71,8 @@ def install(target: str, arguments: tuple[str, ...] = ()) -> Installed:
         words = shlex.split(rest)
         if not words or not words[0].startswith("/"):
             raise RecorderError(f"{target}: a command begins with an absolute path inside the room")
-        empty = Path(tempfile.mkdtemp(prefix="mcpdetect-empty-"))
+        empty = cache_folder() / "servers" / "none"
+        empty.mkdir(parents=True, exist_ok=True)
         digest = hashlib.sha256(rest.encode()).hexdigest()[:8]
         return Installed(f"command-{Path(words[0]).name}-{digest}", "", empty, (*words, *arguments), "command")
     pattern = {"npm": _NPM, "pypi": _PYPI}.get(kind)

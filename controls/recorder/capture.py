@@ -22,7 +22,7 @@ from controls.recorder.errors import RecorderError
 from controls.recorder.job import Captured, Job
 from controls.recorder.probes import Probes
 from controls.recorder.room import Room
-from controls.recorder.tools import version_of
+from controls.recorder.tools import scratch, version_of
 from mcpdetect.model.probe_acts import ProbeActs
 
 __all__ = ["capture"]
@@ -42,7 +42,7 @@ def capture(
     Raises:
         RecorderError: anything that makes the recording worthless.
     """
-    with tempfile.TemporaryDirectory(prefix="mcpdetect-") as stage:
+    with tempfile.TemporaryDirectory(prefix=scratch("cell")) as stage:
         room = Room(Path(stage), programs, resolver=[f"nameserver {GATEWAY4}", *job.resolver], hosts=job.hosts)
         plant(room.home, job.tag)
         room.own()

@@ -1,7 +1,8 @@
-"""Clearing away what killed recordings left: folders of guests and cells, and images of other versions."""
+"""Clearing away what killed recordings left: temporary folders of dead recorders, and images of other versions."""
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
 from pathlib import Path
@@ -11,38 +12,21 @@ from controls.recorder.probes import cache_folder
 
 __all__ = ["prune"]
 
-_PREFIXES = ("mcpdetect-vm-", "mcpdetect-", "mcpdetect-image-")
+# mcpdetect-vm-4711-x8f3k2_1, as tools.scratch names them
+_OURS = re.compile(r"mcpdetect-(?:cell|image|record|verify|vm)-(\d{1,10})-\w++", re.ASCII)
 
 
 def prune() -> list[Path]:
-    """Remove leftovers that no process uses any more, and return them.
+    """Remove leftovers whose recorder is gone, and return them.
 
     Processes and namespaces need no clearing: the kernel ends them with the recorder.
     """
-    used = _used()
-    candidates = [
-        path
-        for root in (Path(tempfile.gettempdir()), cache_folder())
-        for prefix in _PREFIXES
-        for path in root.glob(f"{prefix}*")
-        if path.is_dir() and not any(str(path) in one for one in used)
-    ]
-    candidates += [path for path in cache_folder().glob("image-*") if path != image_folder()]
-    gone = sorted(set(candidates))
+    gone = [path for path in cache_folder().glob("image-*") if path != image_folder()]
+    for root in (Path(tempfile.gettempdir()), cache_folder()):
+        for path in root.glob("mcpdetect-*"):
+            match = _OURS.fullmatch(path.name)
+            if match is not None and path.is_dir() and not Path("/proc", match[1]).exists():
+                gone.append(path)
     for path in gone:
         shutil.rmtree(path, ignore_errors=True)
-    return gone
-
-
-def _used() -> list[str]:
-    """Return what living processes hold: their command lines, mounts and open files, as far as they can be read."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
-        for name in ("cmdline", "mountinfo"):
-            try:
-                found.append((entry / name).read_text(errors="replace"))
-            except OSError:
-                continue
-    return found
+    return sorted(gone)

@@ -21,7 +21,7 @@ from controls.recorder.job import Captured, Job
 from controls.recorder.probes import fresh_nonces
 from controls.recorder.room import CONTROL, STRACE_OPTIONS
 from controls.recorder.shells import Netns, Shell
-from controls.recorder.tools import run
+from controls.recorder.tools import run, scratch
 from mcpdetect.model.manifest import (
     MANIFEST_SCHEMA,
     Manifest,
@@ -107,7 +107,7 @@ def record(
         nonces=fresh_nonces() if probe and _follows(options) else None,
         tools=sorted({"strace", "tcpdump", "dnsmasq", "nft", *_interpreter(argv[0])}),
     )
-    with tempfile.TemporaryDirectory(prefix="mcpdetect-") as temporary:
+    with tempfile.TemporaryDirectory(prefix=scratch("record")) as temporary:
         folder = Path(temporary)
         watch, programs, bundle = folder / "watch", folder / "programs", folder / "bundle"
         for one in (watch, bundle):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from controls.recorder.errors import RecorderError
 
-__all__ = ["PACKAGES", "environment", "missing", "require", "run", "version_of"]
+__all__ = ["PACKAGES", "environment", "missing", "require", "run", "scratch", "version_of"]
 
 PACKAGES = {
     "dnsmasq": "dnsmasq-base",
@@ -71,6 +71,11 @@ def run(*argv: str, stdin: str | None = None) -> str:
     if done.returncode:
         raise RecorderError(f"{' '.join(argv)}: exit {done.returncode}: {done.stderr.strip() or done.stdout.strip()}")
     return done.stdout
+
+
+def scratch(what: str) -> str:
+    """Return the prefix of a temporary folder: what it is for and whose it is, so that ``prune`` knows what is left."""
+    return f"mcpdetect-{what}-{os.getpid()}-"
 
 
 def environment() -> dict[str, str]:

@@ -4,7 +4,8 @@ A probe is believed only where its nonce is declared (a manifest) and only as wh
 
 * In system calls it is a process that the launcher started with the nonce among its arguments, and all that this
   process starts. The launcher is the first process of the log, as long as it has not become the target itself. So,
-  where the log shows births, a target cannot pass off its own acts as a probe's even if it learns a nonce.
+  where the log shows births, a target cannot pass off its own acts as a probe's even if it learns a nonce. Where a
+  filter left births out, only the exact acts count.
 * In packets, name logs, firewall and messages it is exactly the name, destination, prefix or id that its nonce gives,
   and nothing that could carry more.
 
@@ -23,6 +24,7 @@ from mcpdetect.model.mcp import McpMessage
 from mcpdetect.model.net import DnsAnswer, DnsQuery, FirewallDrop, NetFlow
 from mcpdetect.model.observation import Loss, Observation
 from mcpdetect.model.probe_acts import PHASES, Phase, ProbeActs, ProbeRun, named_probe
+from mcpdetect.model.sockets import SocketConnect, SocketReceive, SocketSend
 from mcpdetect.model.vocabulary import Channel
 
 __all__ = ["PROBE_KINDS", "ProbeWatch", "discover"]
@@ -61,6 +63,7 @@ class ProbeWatch:
         self._first: dict[str, str] = {}  # log -> its first process
         self._gone: set[str] = set()  # launchers that became the target, or might have
         self._began: set[str] = set()  # launchers that ran a probe
+        self._born: set[str] = set()  # processes whose birth or program the log shows
         self._trees: dict[str, ProbeActs] = {}
         self._askers: dict[tuple[str | None, int | None], ProbeActs] = {}
         self.seen: dict[tuple[str, Phase], set[str]] = {}
@@ -91,7 +94,7 @@ class ProbeWatch:
     def _probe_of(self, event: Event) -> ProbeActs | None:
         channel = channel_of(event)
         if channel == "syscalls":
-            return self._in_tree(event)
+            return self._in_tree(event) or self._bare(event)
         if channel == "packets" and isinstance(event, NetFlow):
             return self._flow(event)
         if isinstance(event, DnsQuery | DnsAnswer):
@@ -106,6 +109,19 @@ class ProbeWatch:
             return acts
         if isinstance(event, McpMessage) and event.method == "ping":
             return self._messages.get(event.id or "")
+        return None
+
+    def _bare(self, event: Event) -> ProbeActs | None:
+        """Return the probe that made an event of a process whose birth the log does not show: by its exact act."""
+        if event.process in self._born:
+            return None
+        if isinstance(event, DnsQuery | DnsAnswer):
+            return self._names.get(event.name or "")
+        if isinstance(event, SocketConnect | SocketSend | SocketReceive):
+            acts = self._places.get((event.address or "", event.port or 0))
+            if isinstance(event, SocketSend) and (event.tried or event.size or 0) <= _MOST_BYTES:
+                return acts or next((one for one in self._acts if one.nonce.encode() in event.data), None)
+            return None if isinstance(event, SocketSend) else acts
         return None
 
     def _flow(self, event: NetFlow) -> ProbeActs | None:
@@ -126,6 +142,8 @@ class ProbeWatch:
         log = event.where.file
         first = self._first.setdefault(log, process)
         if isinstance(event, ProcessStart):
+            if event.how != "seen":
+                self._born.add(process)
             if event.how == "clone" and event.parent in self._trees and process not in self._trees:
                 self._trees[process] = self._trees[event.parent]
             elif event.how == "exec":

@@ -12,6 +12,7 @@ from mcpdetect.model.net import DnsAnswer, DnsQuery, FirewallDrop, NetFlow, NetP
 from mcpdetect.model.observation import Loss, Observation
 from mcpdetect.model.place import Where
 from mcpdetect.model.probe_acts import ProbeActs, ProbeRun, named_probe
+from mcpdetect.model.sockets import SocketConnect, SocketSend
 from mcpdetect.model.vocabulary import Channel
 
 BEFORE = ProbeActs("before", "0123456789abcdef")
@@ -140,6 +141,33 @@ def test_a_log_without_births_goes_by_the_nonce() -> None:
         log.opened("3", "/y"),
     ]
     assert lines(event for event in passed(events) if event.kind != "probe") == [1, 4, 5]
+
+
+def test_where_births_are_filtered_out_exact_acts_are_known_and_no_others() -> None:
+    log = Log()
+
+    def sent(process: str, address: str, port: int, data: bytes = b"hi") -> SocketSend:
+        at = log.at()
+        return SocketSend(
+            at, at.at, "sendto", 2, process=process, address=address, port=port, data=data, size=2, tried=len(data)
+        )
+
+    def connected(process: str, address: str, port: int) -> SocketConnect:
+        at = log.at()
+        return SocketConnect(at, at.at, "connect", 0, process=process, address=address, port=port)
+
+    events = [
+        connected("7", BEFORE.address4, BEFORE.port),
+        connected("7", BEFORE.address4, BEFORE.port + 1),
+        sent("7", "10.0.0.1", 53, b"\x10" + BEFORE.nonce.encode()),
+        sent("7", "10.0.0.1", 53, b"something else"),
+        sent("7", BEFORE.address4, BEFORE.port, b"x" * 257),
+        sent("7", BEFORE.address6, BEFORE.port),
+        DnsQuery(log.at(), 7, seen_in="syscalls", name=BEFORE.name, process="7"),
+        log.execed("8", "7", "/bin/target"),
+        connected("8", BEFORE.address4, BEFORE.port),
+    ]
+    assert lines(event for event in passed(events) if event.kind != "probe") == [2, 4, 5, 8, 9]
 
 
 def packet(number: int) -> Where:

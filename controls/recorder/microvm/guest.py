@@ -28,7 +28,7 @@ from controls.recorder.errors import RecorderError
 from controls.recorder.job import Captured, Job
 from controls.recorder.microvm.frames import Port, code_frame, job_frame, unpack
 from controls.recorder.microvm.image import Image
-from controls.recorder.tools import environment
+from controls.recorder.tools import environment, scratch
 
 __all__ = ["Guest", "GuestLost"]
 
@@ -193,7 +193,7 @@ class Guest:
 
     async def _boot(self) -> None:
         began = time.monotonic()
-        self._folder = Path(tempfile.mkdtemp(prefix="mcpdetect-vm-"))
+        self._folder = Path(tempfile.mkdtemp(prefix=scratch("vm")))
         saved = self._folder / "saved.qcow2"
         made = subprocess.run(
             ["qemu-img", "create", "-q", "-f", "qcow2", str(saved), "4G"],

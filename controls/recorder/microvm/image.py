@@ -13,7 +13,7 @@ from pathlib import Path
 
 from controls.recorder.errors import RecorderError
 from controls.recorder.probes import cache_folder
-from controls.recorder.tools import environment
+from controls.recorder.tools import environment, scratch
 
 __all__ = ["Image", "build_image", "image_folder"]
 
@@ -93,7 +93,7 @@ def build_image(say: Callable[[str], None] = lambda text: None) -> Image:
         raise RecorderError(f"building an image needs more tools (apt-get install {' '.join(absent)})")
     if os.geteuid() != 0:
         raise RecorderError("building an image makes a tree of files of several owners and needs root")
-    with tempfile.TemporaryDirectory(prefix="mcpdetect-image-", dir=cache_folder()) as temporary:
+    with tempfile.TemporaryDirectory(prefix=scratch("image"), dir=cache_folder()) as temporary:
         work = Path(temporary)
         work.chmod(0o755)
         tree, done = work / "tree", work / "done"
