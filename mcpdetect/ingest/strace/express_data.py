@@ -17,10 +17,12 @@ from mcpdetect.model.place import Where
 __all__ = ["DATA_READERS"]
 
 _DESCRIPTOR = r"(\d{1,9})<(/[^<>\\]*+|pipe:\[\d++\])>"
-# 3</etc/passwd>, "root:x:0:0:root:/root:/bin/bash\n"..., 4096) = 888 <0.000012>
-_TRANSFER = re.compile(rf"{_DESCRIPTOR}, ({STRING}), (\d{{1,18}})\) += (\d{{1,18}}){DURATION}", re.ASCII)
-# 3</usr/lib/libc.so.6>, "\177ELF"..., 784, 64) = 784
-_TRANSFER_AT = re.compile(rf"{_DESCRIPTOR}, ({STRING}), (\d{{1,18}}), \d{{1,18}}\) += (\d{{1,18}}){DURATION}", re.ASCII)
+_BEGIN = re.compile(_DESCRIPTOR + ', "', re.ASCII)
+_REST = re.compile(rf"{_DESCRIPTOR}, ({STRING})", re.ASCII)
+# "..., 4096) = 888 <0.000012>
+_END = re.compile(rf'"(?:\.\.\.)?+(, \d{{1,18}}\) += (\d{{1,18}}){DURATION})', re.ASCII)
+# "..., 784, 64) = 784
+_END_AT = re.compile(rf'"(?:\.\.\.)?+(, \d{{1,18}}, \d{{1,18}}\) += (\d{{1,18}}){DURATION})', re.ASCII)
 # NULL, 2021, PROT_READ, MAP_PRIVATE|MAP_DENYWRITE, 3</usr/lib/libz.so.1>, 0x3000) = 0x7f1c6f0f5000
 _MMAP = re.compile(
     rf"(?:NULL|0x[0-9a-f]++), (\d{{1,18}}), [A-Z_|]++, ([A-Z_0-9|]++), (\d{{1,9}}){FILE}, (?:0x)?+[0-9a-f]++\) += "
@@ -42,6 +44,27 @@ def _known(thread: Thread, fd: int, path: str) -> Handle | None:
     return handle if handle.sort == ("file" if path[0] == "/" else "pipe") and path.isascii() else None
 
 
+def _transfer(end: re.Pattern[str], rest: str) -> tuple[int, str, str, int] | None:
+    r"""Return descriptor, path, string and result of a read or write; None where it is not as plain as that.
+
+    3</etc/passwd>, "root:x:0:0:root:/root:/bin/bash\n"..., 4096) = 888 <0.000012>
+    """
+    at = rest.rfind('"')
+    last = end.match(rest, at) if at >= 0 else None
+    if last is None:
+        return None
+    first = _BEGIN.match(rest)
+    if first is None or first.end() > at:
+        return None
+    # A string without a quote in it, and without a backslash before its end, needs no look at each character.
+    if rest.find('"', first.end()) != at or rest[at - 1] == "\\" or "\n" in rest:
+        first = _REST.match(rest)
+        if first is None or first.end() != last.start(1):
+            return None
+    # the path's bracket and ", " stand between the path and the string
+    return int(first[1]), first[2], rest[first.end(2) + 3 : last.start(1)], int(last[2])
+
+
 def _overheard(recorder: Recorder, thread: Thread, handle: Handle) -> bool:
     """Whether a read or write may carry MCP over standard input or output, which the general way listens to."""
     stdio = recorder.stdio
@@ -54,13 +77,12 @@ def _overheard(recorder: Recorder, thread: Thread, handle: Handle) -> bool:
     return any(handles[fd].path == path for fd in (0, 1) if fd in handles)
 
 
-def _read_by(call: str, shape: re.Pattern[str]) -> Callable[[Recorder, Thread, Where, int | None, str], bool]:
+def _read_by(call: str, end: re.Pattern[str]) -> Callable[[Recorder, Thread, Where, int | None, str], bool]:
     def read(recorder: Recorder, thread: Thread, where: Where, t_ns: int | None, rest: str) -> bool:
-        match = shape.match(rest)
-        if match is None:
+        parts = _transfer(end, rest)
+        if parts is None:
             return False
-        digits, path, text, _, result = match.groups()
-        fd, size = int(digits), int(result)
+        fd, path, text, size = parts
         handle = _known(thread, fd, path)
         if handle is None or (handle.owner is None and recorder.stdio is not None):
             return False
@@ -98,13 +120,12 @@ def _read_by(call: str, shape: re.Pattern[str]) -> Callable[[Recorder, Thread, W
     return read
 
 
-def _write_by(call: str, shape: re.Pattern[str]) -> Callable[[Recorder, Thread, Where, int | None, str], bool]:
+def _write_by(call: str, end: re.Pattern[str]) -> Callable[[Recorder, Thread, Where, int | None, str], bool]:
     def write(recorder: Recorder, thread: Thread, where: Where, t_ns: int | None, rest: str) -> bool:
-        match = shape.match(rest)
-        if match is None:
+        parts = _transfer(end, rest)
+        if parts is None:
             return False
-        digits, path, text, _, result = match.groups()
-        fd, size = int(digits), int(result)
+        fd, path, text, size = parts
         handle = _known(thread, fd, path)
         if handle is None or (handle.owner is None and recorder.stdio is not None):
             return False
@@ -216,10 +237,10 @@ def _close(recorder: Recorder, thread: Thread, where: Where, t_ns: int | None, r
 
 
 DATA_READERS = {
-    "read": _read_by("read", _TRANSFER),
-    "pread64": _read_by("pread64", _TRANSFER_AT),
-    "write": _write_by("write", _TRANSFER),
-    "pwrite64": _write_by("pwrite64", _TRANSFER_AT),
+    "read": _read_by("read", _END),
+    "pread64": _read_by("pread64", _END_AT),
+    "write": _write_by("write", _END),
+    "pwrite64": _write_by("pwrite64", _END_AT),
     "mmap": _mmap,
     "getdents64": _list,
     "close": _close,

@@ -86,7 +86,7 @@ class FastReader:
                     continue
             if len(time) == 17 and time[10] == ".":
                 # 1796037399.316142
-                t_ns: int | None = int(time[:10] + time[11:]) * 1000
+                t_ns: int | None = int(time.replace(".", "")) * 1000
                 if t_ns > high:  # type: ignore[operator]
                     high = t_ns  # type: ignore[assignment]
             else:
