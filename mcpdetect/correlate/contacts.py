@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from mcpdetect.contract import Fact
-from mcpdetect.correlate.ends import OwnEnds
+from mcpdetect.correlate.ends import OwnEnds, outward
 from mcpdetect.correlate.target import Attempt, Proxied, Target
 from mcpdetect.model.addresses import is_remote, scope_of
 from mcpdetect.model.event import Event
@@ -92,7 +92,7 @@ class Contacts(Fact):
         self._datagrams: dict[tuple[str, str, int | None], Attempt] = {}
         self._datagram_keys: dict[str, list[tuple[str, str, int | None]]] = {}
         self._proxying: dict[str, Proxied] = {}
-        self._ends = OwnEnds(run.resolvers)
+        self._ends = OwnEnds()
         self.proxied: list[Proxied] = []
         self.unknown_destination: list[Where] = []
         self.refused_sockets: list[SocketOpen] = []
@@ -372,7 +372,7 @@ class Contacts(Fact):
             self._proxying[event.socket] = proxied
 
     def _flow(self, event: NetFlow) -> None:
-        self._ends.add(event)
+        self._ends.add(event := outward(event, self.run.resolvers))
         target = self._target(event.transport, event.address, event.port)
         if target is not None and len(target.flows) < MAX_KEPT:
             target.flows.append(event)

@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 
 from mcpdetect.contract import Fact
 from mcpdetect.correlate.clock import later
+from mcpdetect.correlate.ends import outward
 from mcpdetect.model.addresses import canonical, is_remote
 from mcpdetect.model.event import Event, FileChange, FileOpen, FileRead
 from mcpdetect.model.net import DnsAnswer, DnsQuery, HttpRequest, NetFlow, QuicInitial, SocketConnect, TlsClientHello
@@ -170,8 +171,7 @@ class Names(Fact):
                 elif "/etc/resolv.conf" in (event.path, event.target):
                     self.resolvers_changed = self.resolvers_changed or event.where
         elif isinstance(event, NetFlow):
-            answer = event.source_port == 53 and event.source in self.resolvers  # its question was not captured
-            self._local.add(event.address if answer else event.source)
+            self._local.add(outward(event, self.resolvers).source)
         elif isinstance(event, SocketConnect):
             if event.ok and event.path in _NAME_SERVICES:
                 self.asked_elsewhere = self.asked_elsewhere or event.where

@@ -44,6 +44,17 @@ class EgressUnexplainedHost(Detector):
                 Need("syscalls", _QUESTIONS),
             ),
             AnyOf(
+                "names told to servers in the clear",
+                Need("packets", ("tls.client_hello", "http.request")),
+                Need("syscalls", _QUESTIONS),
+            ),
+            AnyOf(
+                "answers, which give addresses their names",
+                Need("packets", ("dns.answer",)),
+                Need("dns", ("dns.answer",)),
+                Need("syscalls", ("socket.connect", "socket.receive")),
+            ),
+            AnyOf(
                 "contacts",
                 Need("packets", ("net.flow",)),
                 Need("syscalls", ("socket.open", "socket.connect", "socket.send")),

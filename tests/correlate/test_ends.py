@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from mcpdetect.correlate.contacts import Contacts
+from mcpdetect.correlate.ends import outward
 from mcpdetect.model.net import NetFlow, SocketConnect
 from mcpdetect.model.place import Where
 from mcpdetect.model.trace import Run
@@ -41,9 +44,43 @@ def test_a_destination_is_kept_where_the_own_address_is_not_certain() -> None:
 
 def test_whom_a_configured_resolver_answers_is_the_run() -> None:
     lost = flow(3, RESOLVER, OWN, 40_001, source_port=53)
-    assert destinations(lost, resolvers=(RESOLVER,)) == []
+    assert destinations(lost, resolvers=(RESOLVER,)) == [RESOLVER]
     assert destinations(flow(3, SITE, OWN, 40_001, source_port=53), resolvers=(RESOLVER,)) == [OWN]
     assert destinations(flow(3, RESOLVER, OWN, 40_001, source_port=54), resolvers=(RESOLVER,)) == [OWN]
+
+
+def test_a_connection_whose_beginning_was_lost_is_turned_by_its_ports() -> None:
+    answer = replace(
+        flow(1, SITE, OWN, 40_000, source_port=443),
+        transport="tcp",
+        midstream=True,
+        packets_out=3,
+        packets_in=1,
+        bytes_out=90,
+        bytes_in=7,
+        data_out=2,
+        data_in=1,
+        rst_out=1,
+    )
+    assert outward(answer, ()) == replace(
+        answer,
+        source=OWN,
+        source_port=40_000,
+        address=SITE,
+        port=443,
+        packets_out=1,
+        packets_in=3,
+        bytes_out=7,
+        bytes_in=90,
+        data_out=1,
+        data_in=2,
+        rst_out=0,
+        rst_in=1,
+    )
+    assert outward(replace(answer, midstream=False), ()).source == SITE
+    assert outward(replace(answer, source_port=8443), ()).source == SITE
+    assert outward(replace(answer, port=32_767), ()).source == SITE
+    assert destinations(answer) == [SITE]
 
 
 def test_a_stranger_that_sends_first_stays_a_destination() -> None:
