@@ -87,8 +87,10 @@ def _check(corpus: Path, labels: Path) -> int:
 
     The verdicts themselves are compared by mcpdetect selftest.
     """
+    from mcpdetect.report.layout import counted
+
     cases = _cases(corpus, labels)
-    write_output(f"{len(cases)} labels, every one with its bundle\n", None)
+    write_output(f"{counted(len(cases), 'label')}, every one with its bundle\n", None)
     return EXIT_OK
 
 

@@ -80,7 +80,7 @@ def test_check_counts_what_belongs_together_and_names_what_does_not(
     draft(corpus)
     capsys.readouterr()
     assert main(["label", "check", *corpus]) == 0
-    assert capsys.readouterr().out == "1 labels, every one with its bundle\n"
+    assert capsys.readouterr().out == "1 label, every one with its bundle\n"
     with (tmp_path / "corpus" / CASE / "manifest.json").open("a") as stream:
         stream.write("\n")
     assert main(["label", "check", *corpus]) == 4
