@@ -86,9 +86,11 @@ def write_bundle(reduced: Reduced, redaction: Redaction, case: str, corpus: Path
         raw = _content(reduced, redaction, entry["path"])
         if raw is None:
             continue
-        entry["path"] = Path(entry["path"]).name.removesuffix(".zst").removesuffix(".gz")
+        entry["path"] = entry["path"].removesuffix(".zst").removesuffix(".gz")
         entry["bytes"], entry["sha256"] = len(raw), hashlib.sha256(raw).hexdigest()
-        (folder / entry["path"]).write_bytes(raw)
+        target = folder / entry["path"]
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(raw)
         entries.append(entry)
     data["evidence"] = entries
     data["id"], data["control"], data["variant"] = case, case.rpartition("/")[0], case.rpartition("/")[2]

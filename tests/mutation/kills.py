@@ -1,12 +1,13 @@
 """Which labels tell a mutant from the real code: the shared runner over evidence that was read once.
 
-Evidence is parsed one time and kept as events; a forked child plants one fault, imports the detectors and what they
-rest on afresh, and runs the labelled cases that execute the faulty line. Nothing is written to the source tree.
+Evidence is parsed one time and kept as events; a forked child plants one fault, imports again what rests
+on the faulty module, and runs the labelled cases that execute the faulty line. Nothing is written to the source tree.
 """
 
 from __future__ import annotations
 
 import ast
+import functools
 import gc
 import importlib
 import importlib.abc
@@ -18,7 +19,7 @@ import resource
 import signal
 import sys
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 __all__ = ["ROOT", "Kill", "Lab", "dotted", "parsed"]
 
 ROOT = Path(__file__).parents[2]
-_AFRESH = ("mcpdetect.correlate", "mcpdetect.detectors", "mcpdetect.engine", "mcpdetect.score", "mcpdetect.api")
 _CPU_SECONDS = 20
 _WHOLE_SECONDS = 600
 _MEMORY = 2 << 30
@@ -103,7 +103,6 @@ class Lab:
         self._sources = {case.bundle: _Recorded(case.bundle) for case in self.cases}
         files = [source.expect for source in self._sources.values() if source.expect is not None]
         self._expectations = {path: load_expectations(path) for path in files}
-        gc.freeze()  # children share these values: collecting garbage would copy them
 
     def lines(self, modules: Sequence[Path], checks: Sequence[str]) -> dict[str, dict[str, list[int]]]:
         """Return, case by case, the lines of each module (by file name) that the case executes in functions."""
@@ -136,12 +135,24 @@ class Lab:
             raise SystemExit(f"the labelled cases cannot be run: {told}")
         return told
 
-    def _runner(self, planted: _Planted | None, checks: Sequence[str] | None) -> Callable[[Case], dict[str, bool]]:
-        """Import everything under test afresh and return the function that runs a case; for a child process only."""
-        for name in [name for name in sys.modules if name.startswith(_AFRESH)]:
-            del sys.modules[name]
+    def prepare(self) -> None:
+        """Import everything once, so that a child has to import only what rests on its mutant."""
+        importlib.import_module("mcpdetect.score.runner")
+        importlib.import_module("mcpdetect.engine.discovery").detectors()
+        gc.collect()
+        gc.freeze()  # children share these values: collecting garbage would copy them
+
+    def _runner(
+        self, planted: _Planted | None, checks: Sequence[str] | None, again: Iterable[str] = ()
+    ) -> Callable[[Case], dict[str, bool]]:
+        """Plant a mutant, import ``again`` what rests on it, and return the function that runs a case.
+
+        For a child process only: nothing is undone.
+        """
         if planted is not None:
             sys.meta_path.insert(0, planted)
+        for name in again:
+            sys.modules.pop(name, None)
         runner = importlib.import_module("mcpdetect.score.runner")
         runner.open_bundle = lambda path: self._sources[path.parent]  # type: ignore[attr-defined]
         runner.load_expectations = self._expectations.__getitem__  # type: ignore[attr-defined]
@@ -171,10 +182,11 @@ class Lab:
         """Run ``cases`` against one mutant of the module at ``path`` and say which labels tell."""
         if not cases:
             return Kill(0)
+        importers = _importers(dotted(path))  # asked before the fork, which would forget it
 
         def ask() -> dict[str, list[str]]:
             mutant.plant()
-            run = self._runner(_Planted(dotted(path), path, tree), checks)
+            run = self._runner(_Planted(dotted(path), path, tree), checks, importers)
             said = {case.label.case: [check for check, right in run(case).items() if not right] for case in cases}
             return {case: wrong for case, wrong in said.items() if wrong}
 
@@ -182,6 +194,24 @@ class Lab:
         if not isinstance(told, dict):
             return Kill(len(cases), {"*": list(checks)}, told)
         return Kill(len(cases), told, "label" if told else "survived")
+
+
+@functools.cache
+def _importers(module: str) -> tuple[str, ...]:
+    """Return a module and all that import it, however far, within the package."""
+    users: dict[str, set[str]] = {}
+    for path in (ROOT / "mcpdetect").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                users.setdefault(node.module, set()).add(dotted(path))
+    found: list[str] = []
+    pending = [module]
+    while pending:
+        name = pending.pop()
+        if name not in found:
+            found.append(name)
+            pending += sorted(users.get(name, ()))
+    return tuple(found)
 
 
 def _in_child(ask: Callable[[], Any], *, seconds: int = _CPU_SECONDS) -> Any:
@@ -217,7 +247,8 @@ def dotted(path: Path) -> str:
     return ".".join(path.relative_to(ROOT).with_suffix("").parts)
 
 
+@functools.cache
 def parsed(path: Path) -> tuple[ast.Module, list[Mutant]]:
-    """Return a module's tree and its mutants."""
+    """Return a module's tree and its mutants; the tree stays whole, since faults are planted in children alone."""
     tree = ast.parse(path.read_text("utf-8"))
     return tree, mutants(tree)

@@ -113,7 +113,7 @@ def _visit(node: ast.AST, function: str, span: tuple[int, int] | None) -> Iterat
                         node,
                         field,
                         index,
-                        ast.copy_location(replacement, child),
+                        ast.copy_location(copy.copy(replacement), child),
                     )
                 yield from _visit(child, function, around)
 

@@ -214,6 +214,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"the labels contradict the unchanged code: {wrong}", file=sys.stderr)
             return 1
         lines = _LAB.lines(chosen, every)
+        _LAB.prepare()
         with multiprocessing.get_context("fork").Pool(options.processes) as pool:
             for path in chosen:
                 row = _row(path, lines, pool)
