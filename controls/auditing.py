@@ -164,7 +164,7 @@ def _steps(bundles: list[Path], sessions: list[_Session]) -> Iterator[Step]:
     ok = len(answers) == made and made > 0 if session.tools else None
     where = f"{bundles[0].name}/mcp.jsonl#{first}" if first is not None else ""
     yield Step("calls", ok, f"{made} made, {len(answers)} answered, {good} without an error", where)
-    same = set(denied.answers) >= set(session.answers) and denied.asked == session.asked
+    same = set(denied.answers) >= set(session.answers) and denied.asked == session.asked if session.answers else None
     after = len(denied.answers.get("tools/call", []))
     yield Step("survives denial", same, f"{after} of {denied.asked.get('tools/call', 0)} calls answered")
     status = manifest["run"]["exit"]

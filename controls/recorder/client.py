@@ -30,7 +30,16 @@ class _NoAnswer(RecorderError):
 
 
 class _Session:
-    def __init__(self, to_server: IO[bytes], from_server: IO[bytes], transcript: IO[str], seconds: float) -> None:
+    def __init__(
+        self,
+        to_server: IO[bytes],
+        from_server: IO[bytes],
+        transcript: IO[str],
+        seconds: float,
+        ended: int | None = None,
+    ) -> None:
+        # strace and the launcher hold the server's output open, so its end is told by this descriptor.
+        self._ended = ended
         self._to = to_server
         self._from = from_server
         self._transcript = transcript
@@ -61,6 +70,8 @@ class _Session:
     def _lines(self) -> Iterator[bytes]:
         with selectors.DefaultSelector() as selector:
             selector.register(self._from, selectors.EVENT_READ)
+            if self._ended is not None:
+                selector.register(self._ended, selectors.EVENT_READ)
             while True:
                 line, found, rest = bytes(self._buffer).partition(b"\n")
                 if found:
@@ -69,10 +80,11 @@ class _Session:
                     continue
                 now = time.monotonic()
                 left = min(self._end, self.patient_until) - now
-                if left <= 0 or not selector.select(left):
+                ready = {key.fileobj for key, _ in selector.select(left)} if left > 0 else set()
+                if not ready:
                     late = now < self._end and self.patient_until < self._end
                     raise (_NoAnswer if late else RecorderError)("the server did not answer in time")
-                part = self._from.read1(65536)  # type: ignore[attr-defined]
+                part = self._from.read1(65536) if self._from in ready else b""  # type: ignore[attr-defined]
                 if not part:
                     raise RecorderError("the server closed its output before it answered")
                 self._buffer += part
@@ -176,7 +188,7 @@ def drive(
         RecorderError: the server does not answer as an MCP server would.
     """
     with transcript.open("w", encoding="utf-8") as out:
-        session = _Session(to_server, from_server, out, seconds)
+        session = _Session(to_server, from_server, out, seconds, probes.report if probes is not None else None)
         try:
             client = {"name": "recorder", "version": "0"}
             params = {"protocolVersion": _PROTOCOL, "capabilities": {}, "clientInfo": client}

@@ -40,8 +40,10 @@ _CONSOLE_LINES = 25
 _PANIC = "Kernel panic"
 # The clock must not be calibrated: on a busy host, without acceleration, that can take forever (kernel-parameters). Nor
 # may its watchdog compare it with the timer's ticks: an emulated machine loses those, and the clock would count them.
+# QEMU never lets the counter go back, so the guest's clock leaps when it is put back; no other watchdog shall mind.
 _COMMAND_LINE = (
-    "console=ttyS0 quiet panic=-1 tsc_early_khz={khz} lpj=4000000 tsc=reliable random.trust_cpu=on mitigations=off"
+    "console=ttyS0 quiet panic=-1 tsc_early_khz={khz} lpj=4000000 tsc=reliable nowatchdog "
+    "rcupdate.rcu_cpu_stall_suppress=1 random.trust_cpu=on mitigations=off"
 )
 _USUAL_KHZ = 2_500_000
 # cpu MHz		: 2100.000
@@ -76,6 +78,7 @@ class Guest:
         boot_seconds: how long it may take to boot.
 
     Attributes:
+        accel: the accelerator.
         timings: seconds that ``boot``, ``save`` and each ``load`` took.
     """
 
@@ -83,7 +86,7 @@ class Guest:
         self, image: Image, *, accel: str = "tcg", memory: int = 768, boot_seconds: float = _BOOT_SECONDS
     ) -> None:
         self._image = image
-        self._accel = accel
+        self.accel = accel
         self._memory = memory
         self._boot_seconds = boot_seconds
         self._runner = asyncio.Runner()
@@ -165,7 +168,7 @@ class Guest:
             _QEMU,
             *("-nodefaults", "-no-user-config", "-display", "none", "-nic", "none", "-no-reboot"),
             *("-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"),
-            *("-M", "microvm,acpi=on", "-accel", self._accel, "-cpu", "host" if self._accel == "kvm" else "max"),
+            *("-M", "microvm,acpi=on", "-accel", self.accel, "-cpu", "host" if self.accel == "kvm" else "max"),
             *("-smp", "1", "-m", str(self._memory)),
             *(
                 "-kernel",
@@ -187,7 +190,7 @@ class Guest:
 
     def _groups(self) -> tuple[str, ...]:
         """Return setpriv's option for groups: only the one that may open /dev/kvm, where that is used."""
-        if self._accel == "kvm":
+        if self.accel == "kvm":
             return (f"--groups={Path('/dev/kvm').stat().st_gid}",)
         return ("--clear-groups",)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import shutil
 from collections.abc import Callable, Sequence
@@ -16,8 +17,8 @@ from controls.recorder.tools import PACKAGES, environment, version_of
 
 __all__ = ["MicroVM", "usable_kvm"]
 
-_SLOW = 12.0
-"""How much longer a traced program may take in an emulated machine on a busy host."""
+_SLOW = 4.0
+"""How much longer a traced program may take in an emulated machine."""
 _OVERHEAD_SECONDS = 120.0
 _KVM_SECONDS = 20.0
 _OLDEST_QEMU = (6, 0)
@@ -113,10 +114,11 @@ class MicroVM:
 
     def capture(self, job: Job, programs: Path, watch: Path) -> Captured:
         """Record a job in the guest; a guest that is lost is thrown away, and the next case gets a new one."""
+        guest = self.ready()
+        if guest.accel == "tcg":
+            job = dataclasses.replace(job, seconds=job.seconds * _SLOW)
         try:
-            return self.ready().capture(
-                job, programs, watch, seconds=_OVERHEAD_SECONDS + _SLOW * (job.seconds if job.mcp else 5.0)
-            )
+            return guest.capture(job, programs, watch, seconds=_OVERHEAD_SECONDS + 2 * job.seconds)
         except GuestLost:
             self.close()
             raise
