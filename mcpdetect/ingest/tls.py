@@ -119,6 +119,8 @@ def handshake_hello(data: bytes, *, quic: bool = True) -> Hello | None:
 class _Reader:
     """Reads the body of one hello; every length is checked against what is there."""
 
+    __slots__ = ("_body", "_kinds", "_letter", "_names", "_protocols", "_signatures", "_sound", "_versions", "_whole")
+
     def __init__(self, body: bytes, length: int, letter: str) -> None:
         self._body = body
         self._whole = len(body) == length

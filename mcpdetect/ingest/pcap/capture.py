@@ -23,6 +23,7 @@ __all__ = ["PacketCapture"]
 _EVERYTHING = frozenset({*ALL_KINDS, "unparsed"})
 _MOST_FOREIGN_LINKS = 16
 _EXCERPT = 64
+_BATCH = 64  # events given out together, at least
 _NO_LAYOUT = LAYOUTS[RAW]._replace(ipv4=b"-", ipv6=b"-")
 
 
@@ -72,7 +73,9 @@ class PacketCapture:
         self._opened = None
         with stream:
             reading = _Reading(self._name, file, decoder, ledger, out, wanted is None or "unparsed" in wanted)
-            yield from reading.events()
+            for batch in reading.batches():
+                yield from batch
+                batch.clear()
             self._describe(file)
         self._conclude(reading, ledger)
 
@@ -138,8 +141,11 @@ class _Reading:
         self.first_ns = NO_TIME
         self.last_ns = NO_TIME
 
-    def events(self) -> Iterator[Event]:
-        """Yield what the packets make; the loop below is the hot path and therefore written out."""
+    def batches(self) -> Iterator[list[Event]]:
+        """Yield what the packets make, some events at a time, in a list that is to be emptied.
+
+        The loop below is the hot path and therefore written out.
+        """
         out = self._out
         decoder = self.decoder
         account = decoder.account
@@ -157,8 +163,7 @@ class _Reading:
                 if link == FAULT:
                     number -= 1
                     self._faults()
-                    yield from out
-                    out.clear()
+                    yield out
                     continue
                 link_now = link
                 known = supported(link)
@@ -170,8 +175,7 @@ class _Reading:
                 last_ns = t_ns
                 if t_ns >= next_scan:
                     next_scan = flows.scan(t_ns)
-                    yield from out
-                    out.clear()
+                    yield out
             # Whole, with room for the headers, no option, no fragment: endpoints are contiguous bytes.
             if size == original and size >= needed:
                 above = 0
@@ -193,9 +197,8 @@ class _Reading:
                         if header >= 20 and payload >= 0:
                             if half is None or flags & 0x06 or not half.packets or (payload and half.watcher):
                                 read_segment(half, key, buffer, above, end - payload, end, number, t_ns)
-                                if out:
-                                    yield from out
-                                    out.clear()
+                                if len(out) >= _BATCH:
+                                    yield out
                                 continue
                             # A known half flow, neither SYN nor RST, nothing to read: count it, and that is all.
                             half.packets += 1
@@ -209,17 +212,11 @@ class _Reading:
                             continue
                         account.number, account.t_ns = number, t_ns
                         transport.tcp(key, buffer[at : at + size], above - at, end - at)
-                        if out:
-                            yield from out
-                            out.clear()
                         continue
                     if protocol == 17:
                         way = udp.get(key)
                         if way is None:
                             way = begin_udp(key, number, t_ns)
-                            if out:  # others had to make room
-                                yield from out
-                                out.clear()
                         watcher = way.watcher
                         # The same for a datagram, and for one of a DNS port its message is read.
                         if watcher is DNS_WATCHER or (watcher is None and way.packets):
@@ -234,15 +231,11 @@ class _Reading:
                             if 8 <= length < end - above:
                                 end = above + length
                             read_dns(buffer[above + 8 : end], key, number, t_ns)
-                            if out:
-                                yield from out
-                                out.clear()
+                            if len(out) >= _BATCH:
+                                yield out
                             continue
                         account.number, account.t_ns = number, t_ns
                         transport.udp(key, buffer[at : at + size], above - at, end - at)
-                        if out:
-                            yield from out
-                            out.clear()
                         continue
             data = buffer[at : at + size]
             if known:
@@ -250,17 +243,14 @@ class _Reading:
                 decoder.frame(link, data, original)
             else:
                 self._unsupported(link, data, number, t_ns)
-            if out:
-                yield from out
-                out.clear()
+            if len(out) >= _BATCH:
+                yield out
         self.number = number
         self.last_ns = last_ns
         self._faults()
         for _ in decoder.close():
-            yield from out
-            out.clear()
-        yield from out
-        out.clear()
+            yield out
+        yield out
 
     def _unsupported(self, link: int, data: bytes, number: int, t_ns: int) -> None:
         """Count a packet of a link type that cannot be read: it may have been anything."""

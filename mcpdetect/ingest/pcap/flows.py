@@ -198,6 +198,10 @@ class FlowTable:
         table.pop(flow.key, None)
         table.pop(flow.other, None)
         self._live -= 1
+        self._give(flow)
+
+    def _give(self, flow: Flow) -> None:
+        """Give out a flow that is in the table no more."""
         out, back = flow.out, flow.back
         if out.watcher is not None:
             out.watcher.close()
@@ -229,8 +233,11 @@ class FlowTable:
         """Give out everything, in the order of the first packets, pausing after some."""
         left = sorted(self._all(), key=attrgetter("number"))
         left.reverse()
+        self.tcp.clear()
+        self.udp.clear()
+        self._live = 0
         while left:
-            self.finish(left.pop())
+            self._give(left.pop())
             if not len(left) % _PAUSE:
                 yield
 

@@ -17,7 +17,6 @@ _LINE = re.compile(rb"([A-Z][A-Z_-]{0,23}+) ([^ \r\n]++) HTTP/[0-9]\.[0-9]\r?$")
 _HOST = re.compile(rb"\nhost:[ \t]*+([^\r\n]*+)", re.IGNORECASE)
 _LENGTH = re.compile(rb"\ncontent-length:[ \t]*+([0-9]{1,18}+)", re.IGNORECASE)
 _CHUNKED = re.compile(rb"\ntransfer-encoding:[^\r\n]*?chunked", re.IGNORECASE)
-_UPGRADE = re.compile(rb"\nupgrade:", re.IGNORECASE)
 # 1a4;name=value
 _CHUNK = re.compile(rb"([0-9A-Fa-f]{1,12}+)[^\r\n]*+\r?\n")
 
@@ -44,6 +43,8 @@ class RequestReader:
         tunnel: a CONNECT was sent: what follows belongs to another protocol.
         lost: bytes were skipped in which a request could have been.
     """
+
+    __slots__ = ("_chunked", "_first", "_head", "_looked", "_skip", "lost", "over", "tunnel")
 
     def __init__(self) -> None:
         self._head = bytearray()
@@ -143,11 +144,14 @@ class RequestReader:
         """Find out where the body ends."""
         if method == "CONNECT":
             self.tunnel = True
-        elif method == "PRI" or _UPGRADE.search(head):
+            return
+        # a literal is found at once; the patterns, which ignore letter case, are tried where it is there only
+        lower = head.lower()
+        if method == "PRI" or b"\nupgrade:" in lower:
             self.over = True  # HTTP/2, a WebSocket: no request lines follow
-        elif _CHUNKED.search(head):
+        elif b"\ntransfer-encoding:" in lower and _CHUNKED.search(head):
             self._chunked = True
-        elif match := _LENGTH.search(head):
+        elif b"\ncontent-length:" in lower and (match := _LENGTH.search(head)):
             self._skip = int(match[1])
 
     def _chunk(self, data: bytes, at: int) -> int:
@@ -182,7 +186,8 @@ class RequestReader:
         line = _LINE.match(head, 0, line_end)
         if line is None:
             return None
-        host = _HOST.search(head)
+        found = head.lower().find(b"\nhost:")
+        host = _HOST.match(head, found) if found >= 0 else None
         if host is not None and not whole and host.end() == len(head):
             host = None  # cut within its value
         return Request(
