@@ -8,7 +8,7 @@ from mcpdetect.ingest.pcap.http import Request, RequestReader, may_be_request
 from mcpdetect.ingest.pcap.streamevents import STREAM_KINDS, StreamEvents
 from mcpdetect.ingest.tls import Hello, handshake_hello, looks_like_hello, unwrap_records
 
-__all__ = ["MIDSTREAM", "UNREAD", "TcpWatcher", "read_whole_hello"]
+__all__ = ["MIDSTREAM", "UNREAD", "TcpWatcher", "Unread", "read_whole_hello"]
 
 _MOST_HELLO = 16384
 _MOST_PENDING = 64
