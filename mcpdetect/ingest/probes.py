@@ -60,13 +60,14 @@ class ProbeWatch:
         self._messages = {f'"{acts.message_id}"': acts for acts in self._acts}
         self._entry = entry
         self._only = only
-        self._first: dict[str, str] = {}  # log -> its first process
+        self._first: str | None = None  # the first process of the log, or of a set of one file a process
         self._gone: set[str] = set()  # launchers that became the target, or might have
         self._began: set[str] = set()  # launchers that ran a probe
         self._born: set[str] = set()  # processes whose birth or program the log shows
         self._trees: dict[str, ProbeActs] = {}
         self._askers: dict[tuple[str | None, int | None], ProbeActs] = {}
         self.seen: dict[tuple[str, Phase], set[str]] = {}
+        self._by_channel: dict[tuple[Channel, Phase], set[str]] = {}
         self._told: set[tuple[Channel, Phase]] = set()
 
     def events(self, events: Iterator[Event], wanted: frozenset[str] | None) -> Iterator[Event]:
@@ -84,8 +85,9 @@ class ProbeWatch:
                 yield event
 
     def _note(self, event: Event, acts: ProbeActs, wanted: frozenset[str] | None) -> Iterator[Event]:
-        self.seen.setdefault((event.where.file, acts.phase), set()).add(event.kind)
         channel = channel_of(event)
+        self.seen.setdefault((event.where.file, acts.phase), set()).add(event.kind)
+        self._by_channel.setdefault((channel, acts.phase), set()).add(event.kind)
         if (channel, acts.phase) not in self._told:
             self._told.add((channel, acts.phase))
             if wanted is None or "probe" in wanted:
@@ -139,8 +141,7 @@ class ProbeWatch:
         process = event.process
         if process is None:
             return None
-        log = event.where.file
-        first = self._first.setdefault(log, process)
+        first = self._first = self._first or process
         if isinstance(event, ProcessStart):
             if event.how != "seen":
                 self._born.add(process)
@@ -171,6 +172,18 @@ class ProbeWatch:
             return False
         return channel_of(event) == "syscalls" and not isinstance(event, ProcessStart | ProcessExecFailed)
 
+    def shown(self, item: Observation, phase: Phase, *, alone: bool) -> set[str]:
+        """Return the kinds of events by which an observation showed a probe.
+
+        Args:
+            item: the observation.
+            phase: which probe.
+            alone: it is the only one of its channel, so all of the channel's events are its own, whatever files of a
+                set they are in.
+        """
+        own = self.seen.get((item.source, phase), set())
+        return own | self._by_channel.get((item.channel, phase), set()) if alone else own
+
     def judge(self, observations: list[Observation]) -> None:
         """Raise what the probes prove, and add the losses that they uncover. Call once, after the last event."""
         for channel in {item.channel for item in observations}:
@@ -180,7 +193,7 @@ class ProbeWatch:
                 self._judge(item, [run.phase for run in expected], alone=len(own) == 1)
 
     def _judge(self, item: Observation, expected: list[Phase], *, alone: bool) -> None:
-        shown = [self.seen.get((item.source, phase), set()) for phase in PHASES]
+        shown = [self.shown(item, phase, alone=alone) for phase in PHASES]
         if all(shown) and len(shown) == len(PHASES):
             both = shown[0] & shown[1]
             for kind in item.watches:

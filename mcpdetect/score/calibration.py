@@ -108,8 +108,11 @@ def calibrate(opened: Callable[[], Evidence], nonces: Sequence[ProbeRun] = ()) -
     for _ in evidence.events(None):
         pass  # the observations and the watch learn from it
     observations = evidence.observations()
+    channels = [item.channel for item in observations]
     files = [
-        FileSight(item, *(sorted(watch.seen.get((item.source, phase), ())) for phase in PHASES))
+        FileSight(
+            item, *(sorted(watch.shown(item, phase, alone=channels.count(item.channel) == 1)) for phase in PHASES)
+        )
         for item in observations
     ]
     found = detectors()

@@ -143,6 +143,22 @@ def test_a_log_without_births_goes_by_the_nonce() -> None:
     assert lines(event for event in passed(events) if event.kind != "probe") == [1, 4, 5]
 
 
+def test_a_set_of_one_file_a_process_is_one_log() -> None:
+    log = Log()
+    events: list[Event] = [
+        log.execed("1", None, "/bin/sh", "-c", "..."),
+        log.execed("2", "1", "/bin/sh", "probe.sh", "before", BEFORE.nonce),
+        log.execed("3", "1", "/bin/sh", "probe.sh", "after", AFTER.nonce),
+    ]
+    for event in events:
+        event.where = Where(f"t.{event.process}", 1)
+    watch = ProbeWatch(RUNS)
+    assert [event.process for event in watch.events(iter(events), frozenset({"process.start"}))] == ["1"]
+    item = Observation("syscalls", "t", "strace", proof="declared", watches={"process.start": "declared"})
+    watch.judge([item])
+    assert (item.proof, item.watches, item.losses) == ("proved", {"process.start": "proved"}, [])
+
+
 def test_where_births_are_filtered_out_exact_acts_are_known_and_no_others() -> None:
     log = Log()
 
