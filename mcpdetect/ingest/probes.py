@@ -32,6 +32,11 @@ __all__ = ["PROBE_KINDS", "ProbeWatch", "discover"]
 PROBE_KINDS = frozenset({"process.start", "dns.query", "net.flow", "firewall.drop", "mcp.message"})
 """Kinds that must be read for probes to be found, whatever else is wanted."""
 
+_PLAIN = frozenset(
+    {"file.open", "file.read", "file.change", "file.probe", "process.exit", "socket.open", "socket.state"}
+)
+"""Kinds that are a probe's only in a process of its own: the bulk of a trace, decided first."""
+
 _MOST_PACKETS = 40
 _MOST_BYTES = 256
 """Packets either way, and bytes out, of a probe's own conversation: one short payload, on a busy machine repeated."""
@@ -72,7 +77,14 @@ class ProbeWatch:
 
     def events(self, events: Iterator[Event], wanted: frozenset[str] | None) -> Iterator[Event]:
         """Yield the wanted events that are no probe's, and a ``probe`` event where a channel first shows one."""
+        trees, began = self._trees, self._began
         for event in events:
+            if event.kind in _PLAIN and self._first is not None:
+                process = event.process
+                if process not in trees and process not in began:
+                    if (wanted is None or event.kind in wanted) and not self._only:
+                        yield event
+                    continue
             acts = self._probe_of(event)
             if acts is not None:
                 yield from self._note(event, acts, wanted)
