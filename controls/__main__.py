@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import datetime
 import fnmatch
 import sys
 import tempfile
@@ -69,9 +70,10 @@ def _record(chosen: list[tuple[Control, Variant]], out: Path, seed: int, shell: 
     return 1 if failed else 0
 
 
-def _audit(targets: list[str], shell: Shell, out: Path, arguments: tuple[str, ...]) -> int:
+def _audit(targets: list[str], shell: Shell, out: Path, arguments: tuple[str, ...], registry: Path | None) -> int:
     """Audit servers one after the other and print what became of each; return the exit status."""
     from controls.auditing import audit
+    from controls.registry import update
 
     broken = 0
     for target in targets:
@@ -88,6 +90,8 @@ def _audit(targets: list[str], shell: Shell, out: Path, arguments: tuple[str, ..
             )
             print(f"  {one.check:24} {one.verdict}{level}")
         broken += found.broke is not None
+        if registry is not None:
+            update(registry, [found], shell.name, datetime.datetime.now(datetime.UTC).date())
         sys.stdout.flush()
     return 1 if broken else 0
 
@@ -149,6 +153,7 @@ def main(argv: list[str] | None = None) -> int:
     auditing.add_argument("--out", type=Path, default=Path("audits"), help="where bundles go (default: audits)")
     auditing.add_argument("--shell", choices=["netns", "microvm"], default="netns", help="where the cell stands")
     auditing.add_argument("--argument", action="append", default=[], help="an argument for the server; repeatable")
+    auditing.add_argument("--registry", type=Path, help="JSON file that keeps what became of each server")
     commands.add_parser("prune", help="remove what killed recordings left, and images of other versions")
     verifying.add_argument("--labels", type=Path, default=Path("labels"), help="where labels are (default: labels)")
     labelling.add_argument("--corpus", type=Path, default=Path("corpus"), help="where bundles are (default: corpus)")
@@ -160,7 +165,7 @@ def main(argv: list[str] | None = None) -> int:
             return _image()
         if options.command == "audit":
             with _shell(options.shell) as shell:
-                return _audit(options.target, shell, options.out, tuple(options.argument))
+                return _audit(options.target, shell, options.out, tuple(options.argument), options.registry)
         if options.command == "prune":
             from controls.recorder.prune import prune
 
