@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from controls.auditing import Audit
+from controls.recorder.errors import RecorderError
 from mcpdetect.version import VERSION
 
 __all__ = ["REGISTRY_SCHEMA", "update"]
@@ -29,13 +30,16 @@ def update(path: Path, audits: Iterable[Audit], shell: str, today: datetime.date
         today: the date of the audits.
 
     Raises:
-        ValueError: the file is no registry.
+        RecorderError: the file is no registry.
     """
     known: dict[str, dict[str, Any]] = {}
     if path.exists():
-        data = json.loads(path.read_text())
+        try:
+            data = json.loads(path.read_text())
+        except ValueError as error:
+            raise RecorderError(f"{path} is no {REGISTRY_SCHEMA}: {error}") from error
         if not isinstance(data, dict) or data.get("schema") != REGISTRY_SCHEMA:
-            raise ValueError(f"{path} is no {REGISTRY_SCHEMA}")
+            raise RecorderError(f"{path} is no {REGISTRY_SCHEMA}; name another file")
         known = {entry["server"]: entry for entry in data["servers"]}
     for audit in audits:
         entry = _entry(audit, shell, today)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from controls.auditing import Audit, Step
+from controls.recorder.errors import RecorderError
 from controls.registry import update
 from mcpdetect.model.result import CheckResult, Finding, Result
 from mcpdetect.model.trace import Run
@@ -42,7 +43,10 @@ def test_what_accuses_is_withheld(tmp_path: Path) -> None:
 
 def test_another_file_is_not_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "s.json"
+    path.write_text("no JSON")
+    with pytest.raises(RecorderError, match=r"is no mcpdetect\.servers/0: "):
+        update(path, [], "netns", DAY)
     path.write_text('{"schema": "other"}')
-    with pytest.raises(ValueError, match=r"is no mcpdetect\.servers/0"):
+    with pytest.raises(RecorderError, match=r"is no mcpdetect\.servers/0"):
         update(path, [], "netns", DAY)
     assert path.read_text() == '{"schema": "other"}'
