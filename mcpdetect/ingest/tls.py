@@ -113,103 +113,98 @@ def handshake_hello(data: bytes, *, quic: bool = True) -> Hello | None:
     if len(data) < 4:
         return Hello()
     length = int.from_bytes(data[1:4], "big")
-    return _Reader(data[4 : 4 + length], length, "q" if quic else "t").hello()
+    return _read_hello(data[4 : 4 + length], length, "q" if quic else "t")
 
 
-class _Reader:
-    """Reads the body of one hello; every length is checked against what is there."""
+def _read_hello(body: bytes, length: int, letter: str) -> Hello:
+    """Read the body of one hello that should have ``length`` bytes; lengths are checked against what is there.
 
-    __slots__ = ("_body", "_kinds", "_letter", "_names", "_protocols", "_signatures", "_sound", "_versions", "_whole")
-
-    def __init__(self, body: bytes, length: int, letter: str) -> None:
-        self._body = body
-        self._whole = len(body) == length
-        self._letter = letter
-        self._names: list[bytes] = []
-        self._kinds: list[int] = []
-        self._protocols: list[bytes] = []
-        self._signatures = b""
-        self._versions = b""
-        self._sound = True
-
-    def hello(self) -> Hello:
-        body = self._body
-        # version (2), random (32), then session id, cipher suites and compression methods with their lengths
-        session = 34
-        ciphers = self._behind(session, 1)
-        methods = self._behind(ciphers, 2)
-        at = self._behind(methods, 1)
-        if at < len(body):
-            self._extensions(at)
-        elif at > len(body):
-            self._sound = False
-        names = {name.rstrip(b".").lower() for name in self._names} - {b""}
-        complete = self._whole and self._sound and len(names) < 2
-        hello = Hello(
-            sni=text_of(names.pop()) if len(names) == 1 else None,
-            alpn=[text_of(name) for name in self._protocols],
-            ech=_ECH in self._kinds,
-            complete=complete,
-        )
-        if complete:
-            hello.ja4 = _ja4(
-                self._letter,
-                body[:2],
-                body[ciphers + 2 : methods],
-                tuple(self._kinds),
-                self._versions,
-                self._signatures,
-                self._protocols[0] if self._protocols else b"",
-            )
-        return hello
-
-    def _behind(self, at: int, width: int) -> int:
-        """Return the offset behind a vector whose length takes ``width`` bytes; past the end when it is cut."""
-        length = self._body[at : at + width]
-        if len(length) < width:
-            return len(self._body) + 1
-        return at + width + int.from_bytes(length, "big")
-
-    def _extensions(self, at: int) -> None:
-        body = self._body
-        end = self._behind(at, 2)
-        if end != len(body):
-            self._sound = False
+    Written as one function with few calls: it is what most of a TLS connection costs.
+    """
+    size = len(body)
+    names: list[bytes] = []
+    kinds: list[int] = []
+    protocols: list[bytes] = []
+    signatures = versions = b""
+    # version (2), random (32), then session id, cipher suites and compression methods with their lengths
+    ciphers = _behind(body, 34, 1)
+    methods = _behind(body, ciphers, 2)
+    at = _behind(body, methods, 1)
+    sound = at <= size
+    if at < size:
+        if _behind(body, at, 2) != size:
+            sound = False
         at += 2
-        kinds, size = self._kinds, len(body)
         while at + 4 <= size:
-            kind, length = _PAIR(body, at)
-            at += 4
+            kind: int
+            width: int
+            kind, width = _PAIR(body, at)
             kinds.append(kind)
+            at += 4
             if kind in _READ:
-                data = body[at : at + length]
-                self._extension(kind, data, len(data) == length)
-            at += length
-        if at != len(body):
-            self._sound = False
+                data = body[at : at + width]
+                if kind == _SERVER_NAME:
+                    sound = _server_names(data, names) and sound
+                elif kind == _SIGNATURES:
+                    signatures = data[2:]
+                elif kind == _VERSIONS:
+                    versions = data[1:]
+                elif len(data) == width:
+                    _protocols(data, protocols)
+            at += width
+        if at != size:
+            sound = False
+    different = {name.rstrip(b".").lower() for name in names} - {b""}
+    complete = sound and size == length and len(different) < 2
+    return Hello(
+        text_of(different.pop()) if len(different) == 1 else None,
+        [text_of(name) for name in protocols],
+        _ECH in kinds,
+        complete,
+        _ja4(
+            letter,
+            body[:2],
+            body[ciphers + 2 : methods],
+            tuple(kinds),
+            versions,
+            signatures,
+            protocols[0] if protocols else b"",
+        )
+        if complete
+        else None,
+    )
 
-    def _extension(self, kind: int, data: bytes, whole: bool) -> None:
-        if kind == _SERVER_NAME:
-            # 00 12 00 00 0f: list length, type host_name, name length
-            at = 2
-            while at + 3 <= len(data):
-                length = (data[at + 1] << 8) | data[at + 2]
-                name = data[at + 3 : at + 3 + length]
-                if len(name) < length:
-                    self._sound = False
-                elif data[at] == 0:
-                    self._names.append(name)
-                at += 3 + length
-        elif kind == _ALPN and whole:
-            # 00 0c 02 68 32 08 ...: list length, then length and protocol
-            at = 2
-            while at < len(data):
-                self._protocols.append(data[at + 1 : at + 1 + data[at]])
-                at += 1 + data[at]
-        elif kind == _SIGNATURES:
-            self._signatures = data[2:]
-        elif kind == _VERSIONS:
-            self._versions = data[1:]
+
+def _behind(body: bytes, at: int, width: int) -> int:
+    """Return the offset behind a vector whose length takes ``width`` bytes, 1 or 2; past the end when it is cut."""
+    if at + width > len(body):
+        return len(body) + 1
+    return at + 1 + body[at] if width == 1 else at + 2 + ((body[at] << 8) | body[at + 1])
+
+
+def _server_names(data: bytes, names: list[bytes]) -> bool:
+    """Add the host names of a server_name extension; return whether none of its names is cut."""
+    # 00 12 00 00 0f: list length, type host_name, name length
+    sound = True
+    at = 2
+    while at + 3 <= len(data):
+        length = (data[at + 1] << 8) | data[at + 2]
+        name = data[at + 3 : at + 3 + length]
+        if len(name) < length:
+            sound = False
+        elif data[at] == 0:
+            names.append(name)
+        at += 3 + length
+    return sound
+
+
+def _protocols(data: bytes, protocols: list[bytes]) -> None:
+    """Add the protocols of an ALPN extension."""
+    # 00 0c 02 68 32 08 ...: list length, then length and protocol
+    at = 2
+    while at < len(data):
+        protocols.append(data[at + 1 : at + 1 + data[at]])
+        at += 1 + data[at]
 
 
 @lru_cache(maxsize=1024)

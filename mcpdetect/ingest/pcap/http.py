@@ -100,6 +100,10 @@ class RequestReader:
             # empty lines before a request line are allowed (RFC 9112 §2.2)
             while data[at : at + 1] in (b"\r", b"\n"):
                 at += 1
+            # nearly always the whole head is here, with CRLF alone
+            end = data.find(b"\n\r\n", at)
+            if 0 <= end - at <= _MOST_HEAD and data.find(b"\n\n", at, end + 1) < 0:
+                return end + 3 if self._head_is(data[at : end + 1], found) else len(data)
         head += data[at : at + _MOST_HEAD + 4 - before]
         if head and not may_be_request(bytes(head[:32])):
             self._give_up()
@@ -113,16 +117,22 @@ class RequestReader:
         if end < 0:
             self._unfinished(found)
             return len(data)
-        request = self._parse(bytes(head[: end + 1]), whole=True)
-        if request is None:
-            self._give_up()
+        if not self._head_is(bytes(head[: end + 1]), found):
             return len(data)
-        found.append(request)
-        self._frame(bytes(head[: end + 1]), request.method)
         head.clear()
         self._looked = 0
-        self._first = False
         return at + end + width - before
+
+    def _head_is(self, head: bytes, found: list[Request]) -> bool:
+        """Read a whole head into ``found`` and prepare for what follows it; return whether it was one."""
+        request = self._parse(head, whole=True)
+        if request is None:
+            self._give_up()
+            return False
+        found.append(request)
+        self._frame(head, request.method)
+        self._first = False
+        return True
 
     def _unfinished(self, found: list[Request]) -> None:
         """Judge a head that has no end yet: no request line, or one that never ends."""
