@@ -52,6 +52,7 @@ class ProbeWatch:
 
     Attributes:
         declared: the probes.
+        taken: identities (``id``) of the events that were left out, for whoever keeps the rest.
         seen: evidence file and phase to the kinds of events by which it showed that probe.
     """
 
@@ -65,6 +66,7 @@ class ProbeWatch:
         self._messages = {f'"{acts.message_id}"': acts for acts in self._acts}
         self._entry = entry
         self._only = only
+        self.taken: set[int] = set()
         self._first: str | None = None  # the first process of the log, or of a set of one file a process
         self._gone: set[str] = set()  # launchers that became the target, or might have
         self._began: set[str] = set()  # launchers that ran a probe
@@ -90,8 +92,10 @@ class ProbeWatch:
                 yield from self._note(event, acts, wanted)
             # ARP and ICMP belong to nobody: they tell what became of a probe as well.
             if acts is None and (self._is_launcher(event) or (self._only and event.kind != "net.packet")):
+                self.taken.add(id(event))
                 continue
             if acts is not None and not self._only:
+                self.taken.add(id(event))
                 continue
             if wanted is None or event.kind in wanted:
                 yield event

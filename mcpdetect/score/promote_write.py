@@ -93,6 +93,9 @@ def write_bundle(reduced: Reduced, redaction: Redaction, case: str, corpus: Path
         target.write_bytes(raw)
         entries.append(entry)
     data["evidence"] = entries
+    if reduced.after < reduced.before:
+        # What is left of the evidence no longer shows the probes, which would read as channels that died.
+        data.pop("probes", None)
     data["id"], data["control"], data["variant"] = case, case.rpartition("/")[0], case.rpartition("/")[2]
     data["run"].setdefault("notes", []).append(
         f"reduced from {reduced.before} to {reduced.after} lines and packets; names and private addresses replaced"

@@ -13,6 +13,7 @@ from mcpdetect.ingest.adapter import Adapter
 from mcpdetect.ingest.evidence import Evidence
 from mcpdetect.ingest.manifest import Bundle, BundleEvidence, load_manifest
 from mcpdetect.ingest.open import open_adapter
+from mcpdetect.ingest.probes import ProbeWatch
 from mcpdetect.model.event import Event
 from mcpdetect.model.inputs import Expectations
 from mcpdetect.model.observation import Observation
@@ -75,10 +76,17 @@ class Recording:
         expect = self.bundle.expect
         self._expectations: Expectations | None = load_expectations(expect) if expect is not None else None
         opened = {item.name: _Listening(_opened(item)) for item in self.bundle.evidence}
-        self.whole = self._judge(list(opened.values()))
+        probes = self.bundle.probes
+        watch = ProbeWatch(probes, self.bundle.run.entry) if probes else None
+        self.whole = self._judge(list(opened.values()), watch)
+        # Once the probes have proved what they prove, their acts are evidence of nothing.
+        gone = watch.taken if watch is not None else set()
         # MCP is not looked for in the calls of a run that has a transcript, so each file has its own kinds.
         self._wanted = {name: one.wanted for name, one in opened.items()}
-        self.kept = {name: Kept(one.observation, one.recorded) for name, one in opened.items()}
+        self.kept = {
+            name: Kept(one.observation, [event for event in one.recorded if id(event) not in gone])
+            for name, one in opened.items()
+        }
 
     @property
     def channels(self) -> list[str]:
@@ -107,11 +115,16 @@ class Recording:
             InputError: it cannot be used.
         """
         adapter = open_adapter(item.channel, item.format, item.path, item.name, item.declared)
-        events = list(adapter.events(self._wanted[item.name]))
-        return Kept(adapter.observation, events)
+        events = adapter.events(self._wanted[item.name])
+        if self.bundle.probes:
+            events = ProbeWatch(self.bundle.probes, self.bundle.run.entry).events(events, self._wanted[item.name])
+        return Kept(adapter.observation, [event for event in events if event.kind != "probe"])
 
-    def _judge(self, adapters: list[Adapter] | list[_Listening] | list[Kept]) -> dict[str, CheckResult]:
+    def _judge(
+        self, adapters: list[Adapter] | list[_Listening] | list[Kept], watch: ProbeWatch | None = None
+    ) -> dict[str, CheckResult]:
         source = Evidence(self.bundle.run, list(adapters))
+        source.probes = watch
         result = run_checks(source, self._detectors, secrets=self.bundle.secrets, expectations=self._expectations)
         return {one.check: one for one in result.checks}
 

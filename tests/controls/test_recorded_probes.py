@@ -14,10 +14,13 @@ from controls.recorder.record import record
 from controls.recorder.tools import missing
 from controls.verifying import differences
 from mcpdetect.api import check
+from mcpdetect.engine.discovery import detectors
 from mcpdetect.ingest.open import open_evidence_files
 from mcpdetect.labels.loader import load_label
 from mcpdetect.model.probe_acts import Phase
+from mcpdetect.score.ablation import channel_ablations, class_ablations, violations
 from mcpdetect.score.calibration import calibrate
+from mcpdetect.score.recording import Recording
 
 ROOT = Path(__file__).parents[2]
 PROBLEM = missing(["gcc"])
@@ -113,3 +116,18 @@ def test_the_printed_probe_calibrates_any_sandbox(program: str, tmp_path: Path) 
     sights = {item.check: item for item in found.checks}
     assert (sights["secrets.canary-read"].observable, sights["secrets.canary-read"].proof) == (True, "proved")
     assert not sights["mcp.exfil-instruction"].observable
+
+
+def test_ablation_says_the_same_of_a_recording_with_probes_and_one_without(tmp_path: Path) -> None:
+    control = KNOWN["egress/direct-ip"]
+    said = []
+    for probe in (True, False):
+        bundle = record(control, control.variants["c-tcp4"], tmp_path / str(probe), probe=probe)
+        recording = Recording(bundle, detectors())
+        ablated = [*channel_ablations(recording), *class_ablations(recording)]
+        assert len(ablated) == 20
+        said.append(
+            [{name: (one.verdict, len(one.findings)) for name, one in item.results.items()} for item in ablated]
+        )
+        assert violations("egress/direct-ip/c-tcp4", recording.whole, ablated) == []
+    assert said[0] == said[1]
