@@ -100,11 +100,10 @@ class Cell:
         """Process id that holds the server namespace."""
 
     def __enter__(self) -> Cell:
-        try:
+        with contextlib.ExitStack() as undo:
+            undo.callback(self._tear_down)
             self._build()
-        except BaseException:
-            self._tear_down()
-            raise
+            undo.pop_all()
         return self
 
     def __exit__(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import struct
 from pathlib import Path
 
 import pytest
+from quiet_capture import QUIET
 
 import mcpdetect
 from mcpdetect.model.inputs import Canary, Expectations, ExpectedHost, Secrets
@@ -39,9 +39,6 @@ BEFORE = """\
 AFTER = "50 exit_group(0) = ?\n50 +++ exited with 0 +++\n"
 TCP = "50 socket(AF_INET, SOCK_STREAM|SOCK_CLOEXEC, IPPROTO_TCP) = {}\n"
 UDP = "50 socket(AF_INET, SOCK_DGRAM|SOCK_CLOEXEC, IPPROTO_IP) = {}\n"
-# A capture that ran and saw nothing but a question for a link address (ARP, RFC 826).
-ARP = bytes.fromhex("ffffffffffff020000000001080600010800060400010200000000010a4d00020000000000000a4d0001")
-QUIET = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1) + struct.pack("<IIII", 1, 0, len(ARP), len(ARP)) + ARP
 FIRST = BEFORE.count("\n") + 1
 
 

@@ -5,10 +5,10 @@ The excerpts have the shape of real logs (`-f -yy`); texts in buffers are our ow
 
 from __future__ import annotations
 
-import struct
 from pathlib import Path
 
 import pytest
+from quiet_capture import QUIET
 
 import mcpdetect
 from mcpdetect.model.inputs import Canary, Secrets
@@ -41,8 +41,6 @@ BEFORE = f"""\
 50 write(1<pipe:[7]>, "{{}}\\n", 3) = 3
 """
 AFTER = "50 exit_group(0) = ?\n50 +++ exited with 0 +++\n"
-ARP = bytes.fromhex("ffffffffffff020000000001080600010800060400010200000000010a4d00020000000000000a4d0001")
-QUIET = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1) + struct.pack("<IIII", 1, 0, len(ARP), len(ARP)) + ARP
 
 
 def run(tmp_path: Path, text: str) -> dict[str, CheckResult]:

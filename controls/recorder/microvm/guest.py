@@ -98,11 +98,10 @@ class Guest:
         self.timings: dict[str, list[float]] = {"boot": [], "save": [], "load": []}
 
     def __enter__(self) -> Guest:
-        try:
+        with contextlib.ExitStack() as undo:
+            undo.callback(self._end)
             self._runner.run(self._boot())
-        except BaseException:
-            self._end()
-            raise
+            undo.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
