@@ -18,6 +18,8 @@ from controls.recorder.background import Background
 from controls.recorder.canaries import HOME, environment_canaries, plant
 from controls.recorder.cell import GATEWAY4, Cell
 from controls.recorder.client import drive
+from controls.recorder.confine import confine_command
+from controls.recorder.denial import DENIALS
 from controls.recorder.errors import RecorderError
 from controls.recorder.job import Captured, Job
 from controls.recorder.probes import Probes
@@ -81,6 +83,7 @@ def _captured(job: Job, room: Room, watch: Path, probes: Probes | None, done: Ca
             stdin=pipe,
             stdout=pipe,
             probes=probes,
+            confine=confine_command(DENIALS[job.denial].confine) if job.denial else (),
         )
         try:
             if job.mcp:

@@ -170,7 +170,8 @@ class Cell:
         if self._capture:
             self._watch()
         if self._denial and not DENIALS[self._denial].dns:
-            deny(self._denial, self._enter, self._probes.acts.values() if self._probes is not None else ())
+            acts = self._probes.acts.values() if self._probes is not None else ()
+            deny(self._denial, self._enter, acts, away=internet)
 
     def _sinks(self, internet: int) -> None:
         root = Path(__file__).resolve().parents[2]
@@ -223,9 +224,14 @@ class Cell:
         return ["--log-queries=extra"]
 
     @staticmethod
-    def capture_options() -> list[str]:
-        """Return tcpdump's options: written packet by packet, whole packets, no names."""
-        return ["-i", "eth0", "--immediate-mode", "-U", "-n", "-s", "262144"]
+    def capture_options(denial: str | None = None) -> list[str]:
+        """Return tcpdump's options: written packet by packet, whole packets, no names.
+
+        Args:
+            denial: the run's denial; where it leaves no interface but ``lo``, every interface is watched.
+        """
+        interface = "any" if denial is not None and DENIALS[denial].gone else "eth0"
+        return ["-i", interface, "--immediate-mode", "-U", "-n", "-s", "262144"]
 
     def _watch(self) -> None:
         said = self._folder / "tcpdump.txt"
@@ -233,12 +239,12 @@ class Cell:
             self._tcpdump = self._start(
                 Background(
                     "tcpdump",
-                    ["tcpdump", *self.capture_options(), "-Z", "root", "-w", str(self._folder / "capture.pcap")],
+                    ["tcpdump", *self.capture_options(self._denial), "-Z", "root", "-w", str(self._folder / "capture.pcap")],
                     netns=self.keeper,
                     stderr=stderr,
                 )
             )
-        wait_until(lambda: b"listening on eth0" in said.read_bytes(), "tcpdump")
+        wait_until(lambda: b"listening on " in said.read_bytes(), "tcpdump")
 
     def probe(self, phase: Phase) -> None:
         """Do the recorder's own part of a probe, and note which channels must show it.
@@ -257,7 +263,7 @@ class Cell:
             self._outside.process.stdin.flush()
             await_line(self._outside.process.stdout, b"probed\n", "fake internet")
         channels: list[Channel] = ["syscalls", "dns"]
-        if self._capture and not (denial is not None and denial.link):
+        if self._capture and (denial is None or denial.wired):
             channels.append("packets")
         if denial is not None and denial.hook and denial.hook == "output":
             channels.append("firewall")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from controls.recorder.confine import POLICIES
 from controls.recorder.errors import RecorderError
 from mcpdetect.model.probe_acts import ProbeActs
 
@@ -36,6 +37,9 @@ class Denial:
         routes: what replaces the default routes: a route type, ``delete``, or ``""``.
         link: the internet's end of the wire is set down.
         dns: the name server's behaviour, where it is the denial.
+        only: what the rules deny where they do not deny everything: ``tcp``, ``udp`` or ``port``.
+        gone: the server's end of the wire is taken away; ``lo`` alone stays.
+        confine: the policy on the target's system calls (``controls.recorder.confine``).
     """
 
     side: str = "server"
@@ -44,6 +48,14 @@ class Denial:
     routes: str = ""
     link: bool = False
     dns: str = ""
+    only: str = ""
+    gone: bool = False
+    confine: str = ""
+
+    @property
+    def wired(self) -> bool:
+        """Whether packets still cross the wire, so that one from the gateway proves the capture."""
+        return not self.link and not self.gone
 
 
 def _output(verdict: str) -> Denial:
@@ -55,10 +67,17 @@ def _gateway(verdict: str, *, names: bool = False) -> Denial:
     return Denial("internet", "input", f'{_ND}; {allow}iifname "wire" counter {verdict}')
 
 
+def _gateway_only(what: str, match: str) -> Denial:
+    return Denial("internet", "input", f'{_ND}; iifname "wire" {match} counter drop', only=what)
+
+
 DENIALS: dict[str, Denial] = {
     "output-drop": _output("drop"),
     "output-reject": _output("reject"),
     "output-reject-admin": _output("reject with icmpx admin-prohibited"),
+    "output-reject-host": _output("reject with icmpx host-unreachable"),
+    "output-reject-no-route": _output("reject with icmpx no-route"),
+    "output-drop-tcp": Denial("server", "output", f'{_ND}; oifname "eth0" meta l4proto tcp counter drop', only="tcp"),
     "output-reject-reset": Denial(
         "server",
         "output",
@@ -69,6 +88,11 @@ DENIALS: dict[str, Denial] = {
     "gateway-drop-dns-open": _gateway("drop", names=True),
     "gateway-reject": _gateway("reject"),
     "gateway-reject-admin": _gateway("reject with icmpx admin-prohibited", names=True),
+    "gateway-reject-host": _gateway("reject with icmpx host-unreachable", names=True),
+    "gateway-reject-no-route": _gateway("reject with icmpx no-route", names=True),
+    "gateway-drop-tcp": _gateway_only("tcp", "meta l4proto tcp"),
+    "gateway-drop-udp": _gateway_only("udp", "meta l4proto udp"),
+    "gateway-drop-port": _gateway_only("port", "tcp dport { 80, 443 }"),
     "gateway-reject-reset": Denial(
         "internet",
         "input",
@@ -80,9 +104,12 @@ DENIALS: dict[str, Denial] = {
     "prohibit": Denial(routes="prohibit"),
     "blackhole": Denial(routes="blackhole"),
     "link-down": Denial(side="internet", link=True),
+    "no-interface": Denial(gone=True),
     "dns-nxdomain": Denial(dns="nxdomain"),
     "dns-servfail": Denial(dns="servfail"),
     "dns-refused": Denial(dns="refused"),
+    "dns-silent": Denial(dns="silent"),
+    **{policy: Denial(confine=policy) for policy in POLICIES},
 }
 """Name of a denial, as in ``run.denial`` of a manifest, to what is set up."""
 
@@ -92,23 +119,31 @@ def _probe_rules(denial: Denial, probes: Iterable[ProbeActs]) -> Iterator[str]:
     verdict = denial.rules.rpartition("counter ")[2]
     # iifname "wire" meta l4proto tcp counter reject with tcp reset
     tcp = "reject with tcp reset" if "with tcp reset" in denial.rules else verdict
+    if denial.only == "port":
+        return
     for acts in probes:
         say = f'counter log prefix "{acts.text}"'
-        yield f"ip daddr {acts.address4} tcp dport {acts.port} {say} {tcp}"
+        if denial.only != "udp":
+            yield f"ip daddr {acts.address4} tcp dport {acts.port} {say} {tcp}"
+            yield f"ip6 daddr {acts.address6} tcp dport {acts.port} {say} {tcp}"
+        if denial.only == "tcp":
+            continue
         yield f"ip daddr {acts.address4} udp dport {acts.port} {say} {verdict}"
-        yield f"ip6 daddr {acts.address6} tcp dport {acts.port} {say} {tcp}"
         if denial.hook != "input" or "udp dport 53 accept" not in denial.rules:
             # The nonce is the name's first label: 16 bytes behind the headers of UDP and DNS and the label's length.
             yield f"udp dport 53 @th,168,128 0x{acts.nonce.encode().hex()} {say} {verdict}"
 
 
-def deny(name: str, enter: dict[str, Callable[..., str]], probes: Iterable[ProbeActs] = ()) -> None:
-    """Set a denial up.
+def deny(
+    name: str, enter: dict[str, Callable[..., str]], probes: Iterable[ProbeActs] = (), *, away: int | None = None
+) -> None:
+    """Set a denial up; a policy on system calls is the target's own affair and set up where it starts.
 
     Args:
         name: its name in ``DENIALS``.
         enter: ``server`` and ``internet`` to a function that runs a command in that namespace.
         probes: probes of this run, which the firewall counts apart.
+        away: process id in whose network namespace an interface that is taken away ends.
 
     Raises:
         RecorderError: there is no such denial, or a tool failed.
@@ -126,6 +161,8 @@ def deny(name: str, enter: dict[str, Callable[..., str]], probes: Iterable[Probe
             inside("ip", family, "route", "add", denial.routes, "default")
     if denial.link:
         inside("ip", "link", "set", "wire", "down")
+    if denial.gone:
+        inside("ip", "link", "set", "eth0", "netns", str(away))
 
 
 def counters(name: str, enter: dict[str, Callable[..., str]]) -> str | None:

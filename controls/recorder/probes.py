@@ -16,7 +16,7 @@ from controls.recorder.tools import run
 from mcpdetect.model.probe_acts import PHASES, Phase, ProbeActs
 from mcpdetect.model.vocabulary import Channel
 
-__all__ = ["SOURCE", "Probes", "cache_folder", "ended", "fresh_nonces", "probe_program"]
+__all__ = ["SOURCE", "Probes", "built_program", "cache_folder", "ended", "fresh_nonces", "probe_program"]
 
 SOURCE = Path(mcpdetect.data.__file__).parent / "probe" / "probe.c"
 """The source of the probe program."""
@@ -38,12 +38,21 @@ def probe_program() -> Path:
     Raises:
         RecorderError: there is no compiler, or it fails.
     """
-    name = f"probe-{hashlib.sha256(SOURCE.read_bytes()).hexdigest()[:16]}"
+    return built_program(SOURCE)
+
+
+def built_program(source: Path) -> Path:
+    """Return the static program of one C source, from the cache if it was built before; its name holds the source's hash.
+
+    Raises:
+        RecorderError: there is no compiler, or it fails.
+    """
+    name = f"{source.stem}-{hashlib.sha256(source.read_bytes()).hexdigest()[:16]}"
     built = cache_folder() / name
     if not built.exists():
         handle, temporary = tempfile.mkstemp(prefix=name, dir=built.parent)
         os.close(handle)
-        run("gcc", "-O1", "-Wall", "-static", "-o", temporary, str(SOURCE))
+        run("gcc", "-O1", "-Wall", "-static", "-o", temporary, str(source))
         Path(temporary).chmod(0o755)
         Path(temporary).replace(built)
     return built

@@ -17,6 +17,7 @@ import zstandard
 from controls.catalog import Control, Variant
 from controls.recorder.canaries import HOME, PROJECT, planted, tag_of
 from controls.recorder.cell import GATEWAY4, Cell
+from controls.recorder.denial import DENIALS
 from controls.recorder.job import Captured, Job
 from controls.recorder.probes import fresh_nonces
 from controls.recorder.room import CONTROL, STRACE_OPTIONS
@@ -226,6 +227,7 @@ def _pieces(job: Job, watch: Path, versions: dict[str, str]) -> list[_Piece]:
     ]
     if job.capture:
         said = (watch / "tcpdump.txt").read_bytes()
+        gone = job.denial is not None and DENIALS[job.denial].gone
         losses = [
             ManifestLoss("dropped", f"tcpdump: packets dropped by {who.decode()}", int(count))
             for count, who in _DROPPED.findall(said)
@@ -238,8 +240,8 @@ def _pieces(job: Job, watch: Path, versions: dict[str, str]) -> list[_Piece]:
                 "packets",
                 "pcap",
                 versions["tcpdump"],
-                Cell.capture_options(),
-                "eth0 of the server namespace",
+                Cell.capture_options(job.denial),
+                "every interface of the server namespace" if gone else "eth0 of the server namespace",
                 complete=b"dropped by kernel" in said,
                 losses=losses,
             )

@@ -139,6 +139,7 @@ class Room:
         stdin: int = subprocess.DEVNULL,
         stdout: int = subprocess.DEVNULL,
         probes: Probes | None = None,
+        confine: Sequence[str] = (),
     ) -> Background:
         """Start the target under strace.
 
@@ -151,6 +152,7 @@ class Room:
             stdin: as for Popen.
             stdout: as for Popen.
             probes: probes to be run around it, under the same strace.
+            confine: what sets up a policy on system calls and becomes the room; strace and target stand under it.
         """
         self._probes = probes
         strace = ["/usr/bin/strace", *options, "-o", "/run/record/strace.log"]
@@ -169,7 +171,7 @@ class Room:
         # hold the target up.
         target = Background(
             "target",
-            [*apart, "/bin/sh", "-c", _ENTER, "enter", str(self._stage), folder, *command],
+            [*apart, *confine, "/bin/sh", "-c", _ENTER, "enter", str(self._stage), folder, *command],
             netns=netns,
             stdin=stdin,
             stdout=stdout,
