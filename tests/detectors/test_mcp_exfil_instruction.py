@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpdetect.contract import Context, finding_key
-from mcpdetect.correlate import textmodel_roles
-from mcpdetect.correlate.textmodel_tokens import SENTENCE, Sentence
-from mcpdetect.correlate.textmodel_words import SHAPE, Vocabulary
+from mcpdetect.correlate.text import exfil
+from mcpdetect.correlate.text import roles as text_roles
+from mcpdetect.correlate.text.tokens import SENTENCE, Sentence
+from mcpdetect.correlate.text.words import SHAPE, Vocabulary
 from mcpdetect.data.loader import load_yaml
-from mcpdetect.detectors import mcp_exfil_instruction
 from mcpdetect.detectors.mcp_exfil_instruction import McpExfilInstruction
 from mcpdetect.ingest.mcp import McpTranscript
 from mcpdetect.model.mcp import McpText, McpTool
@@ -184,15 +184,15 @@ def test_a_long_order_is_quoted_in_part() -> None:
 )
 def test_the_work_grows_with_the_text_and_no_faster(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     looked = 0
-    honest = textmodel_roles.roles
+    honest = text_roles.roles
 
-    def counted(sentence: Sentence, words: Vocabulary) -> textmodel_roles.Roles:
+    def counted(sentence: Sentence, words: Vocabulary) -> text_roles.Roles:
         nonlocal looked
         looked += len(sentence.tokens)
         assert len(sentence.tokens) <= SENTENCE
         return honest(sentence, words)
 
-    monkeypatch.setattr(mcp_exfil_instruction, "roles", counted)
+    monkeypatch.setattr(exfil, "roles", counted)
     sizes = []
     for times in (4_000, 8_000):
         looked = 0

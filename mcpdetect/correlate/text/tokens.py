@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from mcpdetect.correlate.textmodel import Folded
+from mcpdetect.correlate.text.fold import Folded
 
 __all__ = ["OVERLAP", "SENTENCE", "Sentence", "Token", "sentences", "tokens"]
 

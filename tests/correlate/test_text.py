@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpdetect.correlate.textmodel import fold
-from mcpdetect.correlate.textmodel_roles import Roles, roles
-from mcpdetect.correlate.textmodel_tokens import OVERLAP, SENTENCE, sentences, tokens
-from mcpdetect.correlate.textmodel_words import SHAPE, vocabulary
+from mcpdetect.correlate.text.fold import fold
+from mcpdetect.correlate.text.roles import Roles, roles
+from mcpdetect.correlate.text.tokens import OVERLAP, SENTENCE, sentences, tokens
+from mcpdetect.correlate.text.words import SHAPE, vocabulary
 from mcpdetect.data.loader import load_yaml
 from mcpdetect.errors import ConfigError
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from mcpdetect.correlate.textmodel_tokens import Sentence, Token
-from mcpdetect.correlate.textmodel_words import Group, Vocabulary
+from mcpdetect.correlate.text.tokens import Sentence, Token
+from mcpdetect.correlate.text.words import Group, Vocabulary
 from mcpdetect.model.addresses import is_remote
 
 __all__ = ["Roles", "Sink", "Span", "Verb", "roles"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, Literal
 
-from mcpdetect.correlate.textmodel import fold
-from mcpdetect.correlate.textmodel_tokens import Token
+from mcpdetect.correlate.text.fold import fold
+from mcpdetect.correlate.text.tokens import Token
 from mcpdetect.data.loader import Shape, load_yaml
 
 __all__ = ["SHAPE", "Group", "Phrases", "Vocabulary", "vocabulary"]

@@ -1,0 +1,1 @@
+"""What the texts of a server say: folded, cut into words and sentences, read for roles and orders."""
