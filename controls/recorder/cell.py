@@ -235,11 +235,12 @@ class Cell:
 
     def _watch(self) -> None:
         said = self._folder / "tcpdump.txt"
+        to = ("-w", str(self._folder / "capture.pcap"))
         with said.open("wb") as stderr:
             self._tcpdump = self._start(
                 Background(
                     "tcpdump",
-                    ["tcpdump", *self.capture_options(self._denial), "-Z", "root", "-w", str(self._folder / "capture.pcap")],
+                    ["tcpdump", *self.capture_options(self._denial), "-Z", "root", *to],
                     netns=self.keeper,
                     stderr=stderr,
                 )

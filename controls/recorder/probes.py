@@ -42,7 +42,7 @@ def probe_program() -> Path:
 
 
 def built_program(source: Path) -> Path:
-    """Return the static program of one C source, from the cache if it was built before; its name holds the source's hash.
+    """Return the static program of one C source, from the cache if it was built before.
 
     Raises:
         RecorderError: there is no compiler, or it fails.

@@ -19,7 +19,7 @@ from controls.recorder.canaries import HOME, PROJECT, planted, tag_of
 from controls.recorder.cell import GATEWAY4, Cell
 from controls.recorder.denial import DENIALS
 from controls.recorder.job import Captured, Job
-from controls.recorder.probes import fresh_nonces
+from controls.recorder.probes import cache_folder, fresh_nonces
 from controls.recorder.room import CONTROL, STRACE_OPTIONS
 from controls.recorder.shells import Netns, Shell
 from controls.recorder.tools import run, scratch
@@ -84,7 +84,8 @@ def record(
         RecorderError: no root, a missing tool, or anything that makes the recording worthless.
     """
     shell = shell or Netns()
-    shell.require([*(["gcc"] if variant.build or probe else []), *_runtimes(variant)])
+    go = any(name.endswith(".go") for name in variant.build)
+    shell.require([*(["gcc"] if variant.build or probe else []), *(["go"] if go else []), *_runtimes(variant)])
     case = f"{control.id}/{variant.name}"
     argv = [word.format(control=CONTROL, home=HOME, project=PROJECT) for word in variant.run]
     options = list(variant.strace or STRACE_OPTIONS)
@@ -133,10 +134,20 @@ def _programs(control: Control, variant: Variant, to: Path) -> None:
     shutil.copytree(control.folder, to, ignore=shutil.ignore_patterns("control.yaml", "expect*.yaml", "__pycache__"))
     for name in variant.build:
         source = to / name
+        if source.suffix == ".go":
+            _build_go(source)
+            continue
         link = ["-static"] if variant.link == "static" else []
         run("gcc", "-O1", "-Wall", *link, "-o", str(source.with_suffix("")), str(source))
     for path in to.rglob("*"):
         path.chmod(0o755 if path.is_dir() or path.suffix == "" else 0o644)
+
+
+def _build_go(source: Path) -> None:
+    """Build a Go program of one file: static, without cgo, so with Go's own resolver; the library's build is cached."""
+    settings = ("CGO_ENABLED=0", "GO111MODULE=off", "GOFLAGS=-trimpath", f"GOCACHE={cache_folder() / 'go'}")
+    build = ("go", "build", "-ldflags=-s -w", "-o", str(source.with_suffix("")), str(source))
+    run("env", "HOME=/nonexistent", *settings, *build, seconds=300)
 
 
 def _manifest(

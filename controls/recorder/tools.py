@@ -14,8 +14,10 @@ from controls.recorder.errors import RecorderError
 __all__ = ["PACKAGES", "environment", "missing", "require", "run", "scratch", "version_of"]
 
 PACKAGES = {
+    "curl": "curl",
     "dnsmasq": "dnsmasq-base",
     "gcc": "gcc",
+    "go": "golang-go",
     "ip": "iproute2",
     "mount": "mount",
     "nft": "nftables",
@@ -56,15 +58,15 @@ def require(programs: Iterable[str] = ()) -> None:
         raise RecorderError(problem)
 
 
-def run(*argv: str, stdin: str | None = None) -> str:
+def run(*argv: str, stdin: str | None = None, seconds: float = 20.0) -> str:
     """Run a short command to its end and return its output.
 
     Raises:
-        RecorderError: it failed or took longer than 20 s.
+        RecorderError: it failed or took longer than ``seconds``.
     """
     try:
         done = subprocess.run(
-            argv, input=stdin, capture_output=True, text=True, timeout=20, check=False, env=environment()
+            argv, input=stdin, capture_output=True, text=True, timeout=seconds, check=False, env=environment()
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise RecorderError(f"{' '.join(argv)}: {error}") from error
