@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, NoReturn
 
-from mcpdetect.data.loader import load_yaml
+from controls.matrix import Wrong, expanded, matrix_shape
+from mcpdetect.data.loader import Shape, line_of, load_yaml
 from mcpdetect.errors import ConfigError
 from mcpdetect.labels.model import TRUTHS, Truth
 
@@ -15,7 +18,7 @@ __all__ = ["PLANTED", "Control", "Variant", "controls", "load_control"]
 PLANTED = Path(__file__).resolve().parent / "planted"
 
 _CELL = ("ipv6", "dns", "capture", "counters", "hosts", "folder", "resolver")
-_VARIANT_SHAPE: Any = {
+_VARIANT_SHAPE: Final[dict[str, Shape]] = {
     "truth": None,
     "why": None,
     "run": [None],
@@ -25,12 +28,24 @@ _VARIANT_SHAPE: Any = {
     "link?": None,
     "denial?": None,
     "cell?": {f"{name}?": None for name in _CELL},
+    "environment?": {"*": None},
     "mcp?": None,
     "seconds?": None,
     "expectations?": None,
     "strace?": [None],
 }
-_SHAPE: Any = {"plants": None, "variants": {"*": _VARIANT_SHAPE}}
+_SHAPE: Final[Shape] = {
+    "plants": None,
+    "variants?": {"*": _VARIANT_SHAPE},
+    "matrices?": {"*": matrix_shape(_VARIANT_SHAPE)},
+}
+_LINKS = ("static", "dynamic")
+# python-udp4   c-after-2030
+_NAME = re.compile(r"[a-z0-9]++(?:-[a-z0-9]++)*+")
+# {control}   but not {{control}}
+_PLACE = re.compile(r"(?<!\{)\{([^{}]*+)\}(?!\})")
+_PLACES = ("control", "home", "project")
+_Path = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,18 +56,20 @@ class Variant:
         name: the last part of the case's path.
         truth: ``fires``, ``silent`` or ``blind``: what it is by construction.
         why: one sentence on why.
-        run: the target's argv; ``{control}`` is the folder of its programs, ``{home}`` the planted home.
+        run: the target's argv; ``{control}`` is the folder of its programs, ``{home}`` the planted home,
+            ``{project}`` the working folder in it.
         axes: runtime, api, family, denial, ...: what coverage counts by.
         expect: check id to verdict word, by construction.
-        build: C sources compiled before the run, by file name.
-        link: ``static`` or ``dynamic``: a dynamic program uses the resolver of the C library as most do.
+        build: sources compiled before the run, by file name: ``.c``, ``.go`` or ``.java``.
+        link: ``static`` or ``dynamic``: a dynamic C program uses the resolver of the C library as most do.
         denial: name of the denial, None for an open network.
         ipv6, dns, capture, counters, hosts, folder, resolver: the cell, and what is kept of it.
         mcp: the recorder speaks MCP with it over stdio.
         seconds: how long it may take.
         expectations: file beside the control that documents the server's behaviour.
         strace: strace's options, where they are not the usual ones.
-        thorough, environment: of real servers, see ``Job``; planted controls have neither.
+        environment: variables besides the usual ones.
+        thorough: of real servers, see ``Job``; planted controls are never called so.
     """
 
     name: str
@@ -90,42 +107,75 @@ class Control:
 
 
 def load_control(folder: Path) -> Control:
-    """Read one control.
+    """Read one control: the variants it lists, then those its matrices expand into, in the order of the file.
 
     Raises:
         ConfigError: naming file, line and value.
     """
     path = folder / "control.yaml"
     data = load_yaml(path, _SHAPE)
+
+    def wrong(problem: str, at: _Path, value: str | None) -> NoReturn:
+        raise ConfigError(problem, file=str(path), place=f"line {line_of(path, at)}", value=value)
+
+    variants: dict[str, Variant] = {}
+    for name, entry, at, named in _entries(data, wrong):
+        if _NAME.fullmatch(name) is None:
+            wrong("a variant's name is of small letters, digits and single hyphens", named, name)
+        if name in variants:
+            wrong("two variants have the same name", named, name)
+        variants[name] = _variant(name, entry, at, wrong)
+    if not variants:
+        wrong("a control needs variants", (), None)
     identity = "/".join(folder.parts[-2:])
-    variants = {}
-    for name, entry in data["variants"].items():
-        if entry["truth"] not in TRUTHS:
-            raise ConfigError("truth is fires, silent or blind", file=str(path), place=name, value=repr(entry["truth"]))
-        cell = entry.get("cell") or {}
-        variants[name] = Variant(
-            name=name,
-            truth=entry["truth"],
-            why=" ".join(str(entry["why"]).split()),
-            run=tuple(str(word) for word in entry["run"]),
-            axes={key: str(value) for key, value in entry["axes"].items()},
-            expect={key: str(value) for key, value in entry["expect"].items()},
-            build=tuple(str(word) for word in entry.get("build") or ()),
-            link=str(entry.get("link", "static")),
-            denial=entry.get("denial"),
-            ipv6=bool(cell.get("ipv6", True)),
-            dns=str(cell.get("dns", "answer")),
-            capture=bool(cell.get("capture", True)),
-            counters=bool(cell.get("counters", True)),
-            hosts=tuple(str(line) for line in cell.get("hosts") or ()),
-            folder=cell.get("folder"),
-            resolver=tuple(str(line) for line in cell.get("resolver") or ()),
-            mcp=bool(entry.get("mcp", False)),
-            seconds=float(entry.get("seconds", 20.0)),
-            expectations=entry.get("expectations"),
-            strace=tuple(str(word) for word in entry.get("strace") or ()),
-        )
     return Control(id=identity, folder=folder, plants=" ".join(str(data["plants"]).split()), variants=variants)
+
+
+def _entries(data: dict[str, Any], wrong: Wrong) -> Iterator[tuple[str, dict[str, Any], _Path, _Path]]:
+    """Yield name and entry of every variant, with the way to the entry and to its name in the file."""
+    for name, entry in (data.get("variants") or {}).items():
+        yield name, entry, ("variants", name), ("variants", name)
+    for matrix, block in (data.get("matrices") or {}).items():
+        at = ("matrices", matrix)
+        for name, entry in expanded(block, at, wrong):
+            yield name, entry, at, (*at, "name")
+
+
+def _variant(name: str, entry: dict[str, Any], at: _Path, wrong: Wrong) -> Variant:
+    if entry["truth"] not in TRUTHS:
+        wrong("truth is fires, silent or blind", (*at, "truth"), repr(entry["truth"]))
+    link = str(entry.get("link", "static"))
+    if link not in _LINKS:
+        wrong("link is static or dynamic", (*at, "link"), link)
+    run = tuple(str(word) for word in entry["run"])
+    for word in run:
+        for place in _PLACE.findall(word):
+            if place not in _PLACES:
+                wrong(f"only {', '.join(_PLACES)} are put in", (*at, "run"), word)
+    cell = entry.get("cell") or {}
+    return Variant(
+        name=name,
+        truth=entry["truth"],
+        why=" ".join(str(entry["why"]).split()),
+        run=run,
+        axes={key: str(value) for key, value in entry["axes"].items()},
+        expect={key: str(value) for key, value in entry["expect"].items()},
+        build=tuple(str(word) for word in entry.get("build") or ()),
+        link=link,
+        denial=entry.get("denial"),
+        ipv6=bool(cell.get("ipv6", True)),
+        dns=str(cell.get("dns", "answer")),
+        capture=bool(cell.get("capture", True)),
+        counters=bool(cell.get("counters", True)),
+        hosts=tuple(str(line) for line in cell.get("hosts") or ()),
+        folder=cell.get("folder"),
+        resolver=tuple(str(line) for line in cell.get("resolver") or ()),
+        mcp=bool(entry.get("mcp", False)),
+        seconds=float(entry.get("seconds", 20.0)),
+        expectations=entry.get("expectations"),
+        strace=tuple(str(word) for word in entry.get("strace") or ()),
+        environment={key: str(value) for key, value in (entry.get("environment") or {}).items()},
+    )
 
 
 def controls(root: Path = PLANTED) -> list[Control]:

@@ -15,14 +15,15 @@ from pathlib import Path
 import zstandard
 
 from controls.catalog import Control, Variant
+from controls.recorder.building import build, compilers, packaged
 from controls.recorder.canaries import HOME, PROJECT, planted, tag_of
 from controls.recorder.cell import GATEWAY4, Cell
 from controls.recorder.denial import DENIALS
 from controls.recorder.job import Captured, Job
-from controls.recorder.probes import cache_folder, fresh_nonces
+from controls.recorder.probes import fresh_nonces
 from controls.recorder.room import CONTROL, STRACE_OPTIONS
 from controls.recorder.shells import Netns, Shell
-from controls.recorder.tools import run, scratch
+from controls.recorder.tools import scratch
 from mcpdetect.model.manifest import (
     MANIFEST_SCHEMA,
     Manifest,
@@ -39,6 +40,8 @@ __all__ = ["record"]
 
 _COMPRESS_FROM = 2048
 """Evidence of fewer bytes is left plain: it opens in an editor, and zstd would save nothing."""
+_INTERPRETERS = frozenset({"bash", "curl", "java", "node", "openssl", "perl", "python3", "ruby", "wget"})
+"""Programs of which a manifest states the version when they are the target."""
 # 3 packets dropped by kernel
 _DROPPED = re.compile(rb"^(\d++) packets? dropped by (kernel|interface)$", re.MULTILINE)
 
@@ -84,8 +87,7 @@ def record(
         RecorderError: no root, a missing tool, or anything that makes the recording worthless.
     """
     shell = shell or Netns()
-    go = any(name.endswith(".go") for name in variant.build)
-    shell.require([*(["gcc"] if variant.build or probe else []), *(["go"] if go else []), *_runtimes(variant)])
+    shell.require([*(["gcc"] if probe else []), *compilers(variant.build), *packaged(variant.run)])
     case = f"{control.id}/{variant.name}"
     argv = [word.format(control=CONTROL, home=HOME, project=PROJECT) for word in variant.run]
     options = list(variant.strace or STRACE_OPTIONS)
@@ -130,24 +132,12 @@ def record(
 
 
 def _programs(control: Control, variant: Variant, to: Path) -> None:
-    """Copy the control's programs and build its C sources."""
+    """Copy the control's programs and build its sources."""
     shutil.copytree(control.folder, to, ignore=shutil.ignore_patterns("control.yaml", "expect*.yaml", "__pycache__"))
     for name in variant.build:
-        source = to / name
-        if source.suffix == ".go":
-            _build_go(source)
-            continue
-        link = ["-static"] if variant.link == "static" else []
-        run("gcc", "-O1", "-Wall", *link, "-o", str(source.with_suffix("")), str(source))
+        build(to / name, variant.link)
     for path in to.rglob("*"):
         path.chmod(0o755 if path.is_dir() or path.suffix == "" else 0o644)
-
-
-def _build_go(source: Path) -> None:
-    """Build a Go program of one file: static, without cgo, so with Go's own resolver; the library's build is cached."""
-    settings = ("CGO_ENABLED=0", "GO111MODULE=off", "GOFLAGS=-trimpath", f"GOCACHE={cache_folder() / 'go'}")
-    build = ("go", "build", "-ldflags=-s -w", "-o", str(source.with_suffix("")), str(source))
-    run("env", "HOME=/nonexistent", *settings, *build, seconds=300)
 
 
 def _manifest(
@@ -215,11 +205,7 @@ def _follows(options: Sequence[str]) -> bool:
 
 
 def _interpreter(program: str) -> list[str]:
-    return [name] if (name := Path(program).name) in ("python3", "node") else []
-
-
-def _runtimes(variant: Variant) -> list[str]:
-    return ["node"] if variant.axes.get("runtime") == "node" else []
+    return [name] if (name := Path(program).name) in _INTERPRETERS else []
 
 
 def _pieces(job: Job, watch: Path, versions: dict[str, str]) -> list[_Piece]:

@@ -19,15 +19,22 @@ PACKAGES = {
     "gcc": "gcc",
     "go": "golang-go",
     "ip": "iproute2",
+    "java": "default-jdk-headless",
+    "javac": "default-jdk-headless",
     "mount": "mount",
+    "nc": "netcat-openbsd",
     "nft": "nftables",
     "node": "nodejs",
     "nsenter": "util-linux",
+    "openssl": "openssl",
+    "perl": "perl-base",
     "pivot_root": "util-linux",
+    "ruby": "ruby",
     "setpriv": "util-linux",
     "strace": "strace",
     "tcpdump": "tcpdump",
     "unshare": "util-linux",
+    "wget": "wget",
 }
 """Program -> the Debian package that holds it."""
 
@@ -92,7 +99,8 @@ def version_of(program: str) -> str:
     done = subprocess.run([program, flag], capture_output=True, text=True, timeout=20, check=False, env=environment())
     # strace -- version 6.1 / tcpdump version 4.99.3 / Dnsmasq version 2.90  Copyright ... / nftables v1.0.6 (...)
     words = (done.stdout or done.stderr).split()
-    for word in words:
-        if word.lstrip("v")[:1].isdigit():
-            return f"{Path(program).name} {word.lstrip('v')}"
+    for word in (word.strip("(),v") for word in words):
+        # This is perl 5, version 36, subversion 0 (v5.36.0) built for ...
+        if word[:1].isdigit() and "." in word:
+            return f"{Path(program).name} {word}"
     return Path(program).name

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from controls.recorder.building import COMPILERS
 from controls.recorder.errors import RecorderError
 from controls.recorder.job import Captured, Job
 from controls.recorder.microvm.guest import Guest, GuestLost
@@ -81,7 +82,7 @@ class MicroVM:
         """Check for QEMU, and for the compilers that build controls here."""
         path = environment()["PATH"]
         table = {**PACKAGES, **_PACKAGES}
-        here = [*_PACKAGES, *(name for name in programs if name == "gcc")]
+        here = [*_PACKAGES, *(name for name in programs if name in COMPILERS.values())]
         absent = [name for name in here if shutil.which(name, path=path) is None]
         if absent:
             packages = " ".join(sorted({table[name] for name in absent}))
