@@ -6,6 +6,7 @@ It leaves in a folder ``strace.log``, ``dnsmasq.log`` and, as the job asks, ``ca
 
 from __future__ import annotations
 
+import dataclasses
 import platform
 import shutil
 import subprocess
@@ -17,7 +18,7 @@ from pathlib import Path
 from controls.recorder.background import Background
 from controls.recorder.canaries import HOME, environment_canaries, plant
 from controls.recorder.cell import GATEWAY4, Cell
-from controls.recorder.client import drive
+from controls.recorder.client import Call, Step, drive, driver
 from controls.recorder.confine import confine_command
 from controls.recorder.denial import DENIALS
 from controls.recorder.errors import RecorderError
@@ -28,6 +29,9 @@ from controls.recorder.tools import scratch, version_of
 from mcpdetect.model.probe_acts import ProbeActs
 
 __all__ = ["capture"]
+
+_GRACE = 5.0
+"""How long a server may take to end once its input is closed, at least."""
 
 
 def capture(
@@ -69,6 +73,7 @@ def _captured(job: Job, room: Room, watch: Path, probes: Probes | None, done: Ca
         **job.environment,
     }
     notes: list[str] = []
+    steps: list[Step] = []
     opened = time.time_ns()
     with Cell(watch, denial=job.denial, ipv6=job.ipv6, dns=job.dns, capture=job.capture, probes=probes) as cell:
         cell.probe("before")
@@ -87,8 +92,13 @@ def _captured(job: Job, room: Room, watch: Path, probes: Probes | None, done: Ca
         )
         try:
             if job.mcp:
-                _talk(job, target, watch, probes, notes)
-            status = room.finish(target, job.seconds, lambda: cell.probe("after"))
+                steps = _talk(job, target, watch, probes)
+                failed = next((one for one in steps if one.failed and one.name != "shutdown"), None)
+                if failed is not None:
+                    notes.append(f"the session failed: {failed.name}: {failed.detail}")
+            # A server whose input is closed has been told to end; one that stays is told otherwise, soon.
+            patience = max(_GRACE, job.seconds / 8) if job.mcp and job.thorough else job.seconds
+            status = room.finish(target, patience, lambda: cell.probe("after"))
         except RecorderError as error:
             raise RecorderError(f"{job.case}: {error}\n{room.said()}") from error
         finally:
@@ -111,22 +121,22 @@ def _captured(job: Job, room: Room, watch: Path, probes: Probes | None, done: Ca
             exit=status,
             kernel=platform.release(),
             machine=platform.machine(),
-            versions={name: version_of(name) for name in job.tools},
+            versions={
+                **{name: version_of(name) for name in job.tools},
+                **({"driver": driver()} if job.mcp else {}),
+            },
             reached=probes.reached if probes is not None else {},
             notes=notes,
+            session=[dataclasses.asdict(one) for one in steps],
         )
         done(captured)
     return captured
 
 
-def _talk(job: Job, target: Background, watch: Path, probes: Probes | None, notes: list[str]) -> None:
+def _talk(job: Job, target: Background, watch: Path, probes: Probes | None) -> list[Step]:
     """Hold the session; where a real server is recorded, one that fails is part of the record."""
     to, back = target.process.stdin, target.process.stdout
     if to is None or back is None:
-        return
-    try:
-        drive(to, back, watch / "mcp.jsonl", job.seconds, probes, thorough=job.thorough)
-    except RecorderError as error:
-        if not job.thorough:
-            raise
-        notes.append(f"the session failed: {error}")
+        return []
+    calls = [Call(**one) for one in job.calls]
+    return drive(to, back, watch / "mcp.jsonl", job.seconds, probes, thorough=job.thorough, calls=calls, tag=job.tag)

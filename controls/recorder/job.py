@@ -6,6 +6,7 @@ import dataclasses
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from mcpdetect.model.probe_acts import Phase
 from mcpdetect.model.vocabulary import Channel
@@ -30,6 +31,7 @@ class Job:
         thorough: every tool twice, prompts, resources, a wrong call; and a session that fails is a note, no error.
         environment: variables besides the usual ones.
         seconds: how long it may take.
+        calls: calls of tools to make instead of generated ones: tool, arguments, pause.
         nonces: of its probes; None runs none.
         tools: programs whose versions are wanted.
     """
@@ -50,6 +52,7 @@ class Job:
     thorough: bool = False
     environment: dict[str, str] = field(default_factory=dict)
     seconds: float = 20.0
+    calls: list[dict[str, Any]] = field(default_factory=list)
     nonces: dict[Phase, str] | None = None
     tools: list[str] = field(default_factory=list)
 
@@ -75,6 +78,7 @@ class Captured:
         versions: program -> name and version.
         reached: probes that were run, with the channels that must show them.
         notes: what a reader of the bundle should know.
+        session: the steps of the MCP session: name, status, detail.
     """
 
     opened_ns: int
@@ -87,6 +91,7 @@ class Captured:
     versions: dict[str, str]
     reached: dict[Phase, list[Channel]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    session: list[dict[str, str]] = field(default_factory=list)
 
     def save(self, folder: Path) -> None:
         """Write it beside the files of the recording."""

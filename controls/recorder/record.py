@@ -33,6 +33,7 @@ from mcpdetect.model.manifest import (
     ManifestProbe,
     ManifestRun,
     ManifestSecret,
+    ManifestStep,
 )
 from mcpdetect.model.vocabulary import Channel
 
@@ -169,6 +170,7 @@ def _manifest(
             ended_ns=captured.ended_ns,
             exit=captured.exit,
             notes=captured.notes,
+            session=[ManifestStep(**step) for step in captured.session],
         ),
         host=ManifestHost(
             kernel=captured.kernel,
@@ -262,7 +264,7 @@ def _pieces(job: Job, watch: Path, versions: dict[str, str]) -> list[_Piece]:
                 "mcp.jsonl",
                 "mcp",
                 "mcp-ndjson",
-                "recorder",
+                versions.get("driver", "recorder"),
                 [],
                 "standard input and output of the target",
                 complete=True,

@@ -17,10 +17,24 @@ __all__ = [
     "ManifestProbe",
     "ManifestRun",
     "ManifestSecret",
+    "ManifestStep",
 ]
 
 MANIFEST_SCHEMA = "mcpdetect.manifest/0"
 """Name and version of the manifest format; the number grows when a reader of the old one would misread it."""
+
+
+@dataclass(slots=True)
+class ManifestStep:
+    """One step of an MCP session: the method or ``shutdown``, how it ended (``answered``, ``error``, ``bad-answer``,
+    ``no-answer``, ``closed``, ``flooded``, ``done``), and what it was about.
+    """
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
+
+    name: str
+    status: str
+    detail: str = ""
 
 
 @dataclass(slots=True)
@@ -36,6 +50,7 @@ class ManifestRun:
         started_ns, ended_ns: epoch nanoseconds by the recorder's clock.
         exit: the target's exit status (128 + number for a signal), None when the recorder had to stop it.
         notes: anything a reader should know.
+        session: what became of each step of the MCP session that the recorder held.
     """
 
     __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
@@ -49,6 +64,7 @@ class ManifestRun:
     ended_ns: int
     exit: int | None
     notes: list[str] = field(default_factory=list)
+    session: list[ManifestStep] = field(default_factory=list)
 
 
 @dataclass(slots=True)

@@ -1,9 +1,6 @@
 """The recorder's parts that need no namespaces: canaries, client, tools, command line."""
 
-import io
-import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,11 +10,8 @@ from controls.recorder import tools
 from controls.recorder.background import Background, await_line, wait_until
 from controls.recorder.canaries import HOME, Planted, environment_canaries, plant, tag_of
 from controls.recorder.cell import Cell
-from controls.recorder.client import drive
 from controls.recorder.denial import DENIALS
 from controls.recorder.errors import RecorderError
-
-SERVER = Path(__file__).parents[2] / "controls/planted/mcp/exfil-instruction/server.py"
 
 
 def test_the_tag_comes_from_seed_and_case() -> None:
@@ -44,71 +38,6 @@ def test_what_is_planted_lies_where_it_is_said_to(tmp_path: Path) -> None:
         assert (file.read_text().count(one.value), file.stat().st_mode & 0o777) == (1, 0o600)
     assert len({one.value for one in planted}) == 6
     assert environment_canaries("0123") == [Planted("ENVTOKEN", "CANARY-ENVTOKEN-0123", variable="SERVICE_TOKEN")]
-
-
-def session(tools_file: Path, transcript: Path, *argv: str) -> None:
-    command = argv or (sys.executable, "-I", "-S", str(SERVER), str(tools_file))
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
-        assert server.stdin is not None
-        assert server.stdout is not None
-        try:
-            drive(server.stdin, server.stdout, transcript, 10.0)
-        finally:
-            server.kill()
-
-
-def test_a_session_calls_every_tool_and_writes_every_message(tmp_path: Path) -> None:
-    listed = [
-        {"name": "one", "inputSchema": {"type": "object", "properties": {"city": {"type": "string"}}}},
-        {"name": "two", "inputSchema": {"type": "object", "properties": {"n": {"type": "integer"}, "x": {}}}},
-    ]
-    (tmp_path / "tools.json").write_text(json.dumps(listed))
-    session(tmp_path / "tools.json", tmp_path / "mcp.jsonl")
-    lines = [json.loads(line) for line in (tmp_path / "mcp.jsonl").read_text().splitlines()]
-    assert [(line["dir"], line["msg"].get("method")) for line in lines] == [
-        ("c2s", "initialize"),
-        ("s2c", None),
-        ("c2s", "notifications/initialized"),
-        ("c2s", "tools/list"),
-        ("s2c", None),
-        ("c2s", "tools/call"),
-        ("s2c", None),
-        ("c2s", "tools/call"),
-        ("s2c", None),
-    ]
-    assert [line["msg"]["params"] for line in lines if line["msg"].get("method") == "tools/call"] == [
-        {"name": "one", "arguments": {"city": "hello"}},
-        {"name": "two", "arguments": {"n": 1, "x": "hello"}},
-    ]
-    times = [line["t"] for line in lines]
-    assert times == sorted(times)
-
-
-def test_a_line_that_is_no_json_is_kept_as_text(tmp_path: Path) -> None:
-    answer = '{"jsonrpc": "2.0", "id": 1, "result": {"capabilities": {}}}'
-    program = f"input(); print('starting up'); print('{answer}', flush=True); input()"
-    session(tmp_path, tmp_path / "mcp.jsonl", sys.executable, "-c", program)
-    lines = [json.loads(line) for line in (tmp_path / "mcp.jsonl").read_text().splitlines()]
-    assert [line.get("raw") for line in lines] == [None, "starting up", None, None]
-
-
-def test_a_server_that_says_nothing_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(RecorderError, match="closed its output before it answered"):
-        session(tmp_path, tmp_path / "mcp.jsonl", sys.executable, "-c", "input()")
-
-
-def test_a_server_without_end_of_line_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(RecorderError, match="a line of more than 1 MB"):
-        session(tmp_path, tmp_path / "mcp.jsonl", sys.executable, "-c", "input(); print('x' * 3_000_000)")
-
-
-def test_a_request_of_the_server_is_refused_and_noted(tmp_path: Path) -> None:
-    asked = '{"jsonrpc": "2.0", "id": 7, "method": "roots/list"}'
-    answer = '{"jsonrpc": "2.0", "id": 1, "result": {}}'
-    program = f"input(); print('{asked}', flush=True); input(); print('{answer}', flush=True); input()"
-    session(tmp_path, tmp_path / "mcp.jsonl", sys.executable, "-c", program)
-    lines = [json.loads(line)["msg"] for line in (tmp_path / "mcp.jsonl").read_text().splitlines()]
-    assert lines[2] == {"jsonrpc": "2.0", "id": 7, "error": {"code": -32601, "message": "method not found"}}
 
 
 def test_waiting_ends_with_an_error_that_says_for_what() -> None:
@@ -194,12 +123,3 @@ def test_a_recording_that_fails_says_why(
     assert main(["record", "egress/direct-ip/c-tcp4", "--out", str(tmp_path)]) == 1
     assert capsys.readouterr().err.startswith("recording makes network namespaces and needs root")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_the_transcript_is_closed_when_the_server_is_gone(tmp_path: Path) -> None:
-    class Gone(io.BytesIO):
-        def flush(self) -> None:
-            raise BrokenPipeError
-
-    with pytest.raises(RecorderError, match="the server went away"):
-        drive(Gone(), io.BytesIO(), tmp_path / "mcp.jsonl")
