@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from mcpdetect.contract import Detector, Fact
+from mcpdetect.correlate.residues import Residues, spoils
+from mcpdetect.data.residues import residues
 from mcpdetect.engine.boundary import crash_text, guarded
 from mcpdetect.engine.context import RunContext
 from mcpdetect.engine.observability import Assessment, assess
@@ -122,10 +124,11 @@ def run_checks(
     for slot in slots:
         slot.unconfigured = [name for name in slot.kind.spec.requires if not _given(getattr(slot.context, name))]
     working = [slot for slot in slots if not slot.unconfigured]
+    rests = {id(slot): _rests_on(slot.kind) for slot in working}
 
     fact_slots: dict[type[Fact], _FactSlot] = {}
     broken: dict[type[Fact], str] = {}
-    for fact_kind in _facts_of(fact for slot in working for fact in slot.kind.spec.facts):
+    for fact_kind in _facts_of(fact for slot in working for fact in rests[id(slot)]):
         if broken.keys() & set(fact_kind.uses):
             broken[fact_kind] = next(broken[used] for used in fact_kind.uses if used in broken)
             continue
@@ -137,7 +140,7 @@ def run_checks(
         else:
             fact_slots[fact_kind] = _FactSlot(facts[fact_kind])
     for slot in working:
-        for fact_kind in _facts_of(slot.kind.spec.facts):
+        for fact_kind in _facts_of(rests[id(slot)]):
             if fact_kind in broken:
                 slot.crash = broken[fact_kind]
             else:
@@ -151,13 +154,22 @@ def run_checks(
     _feed(source, list(fact_slots.values()), working)
     observations = source.observations()
     require_one_run(observations)
+    told = facts.get(Residues)
+    # What a residue hides is no reason to doubt a finding, so detectors never see these losses.
+    lowered = told.observed(observations) if isinstance(told, Residues) else observations
     for slot in working:
         if slot.crash is None and slot.detector is not None:
             error = guarded(slot.finish, slot.detector)
             if error is not None:
                 slot.crash = f"in its finish: {crash_text(error, None)}"
-    checks = [_conclude(slot, observations, least) for slot in slots]
-    return Result(run=source.run, checks=checks, observations=observations, assurance=least)
+    checks = [_conclude(slot, lowered, least) for slot in slots]
+    return Result(run=source.run, checks=checks, observations=lowered, assurance=least)
+
+
+def _rests_on(kind: type[Detector]) -> list[type[Fact]]:
+    """Return the facts a check rests on: those it reads, and the residues where one could spoil its claim."""
+    spoiled = any(spoils(residue, kind.spec) for residue in residues())
+    return [*kind.spec.facts, *([Residues] if spoiled else [])]
 
 
 def _given(value: Secrets | Expectations | None) -> bool:
