@@ -54,6 +54,19 @@ def test_one_finding_of_several_runs_is_kept_once_at_its_gravest() -> None:
         ]
 
 
+def test_a_finding_names_the_run_of_its_places_and_every_run_that_shows_it() -> None:
+    mild, grave, other = finding("k", "info", 1), finding("k", "suspicious", 2), finding("o", "info", 3)
+    joined = join_runs(
+        [result("a", "detected", mild), result("b", "detected", grave, other), result("c", "detected", mild)]
+    )
+    assert [(one.key, one.where[0].at, one.facts) for one in joined.checks[0].findings] == [
+        ("k", 2, {"run": "b", "runs": ["a", "b", "c"]}),
+        ("o", 3, {"run": "b", "runs": ["b"]}),
+    ]
+    # The runs themselves stay as they were.
+    assert (mild.facts, grave.facts, other.facts) == ({}, {}, {})
+
+
 def test_limits_keep_their_run_and_proofs_are_the_weakest() -> None:
     one, two = result("a", "not_detected", proof="proved"), result("b", "not_observable", assurance="inferred")
     two.checks[0].limits.append(Limit("io_uring", "rings", True, where(4), 3))
