@@ -11,15 +11,17 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from controls.recorder.background import Background, await_line, wait_until
 from controls.recorder.denial import DENIALS, counters, deny
 from controls.recorder.errors import RecorderError
-from controls.recorder.internet import DNS_MODES, DNS_PORT, FOREIGN_DNS_PORT, SINK_PORT
-from controls.recorder.probes import Probes
+from controls.recorder.internet import DNS_MODES, DNS_PORT, SINK_PORT, Settings
+from controls.recorder.internet.authority import authority_file
+from controls.recorder.probes import Probes, cache_folder
 from controls.recorder.tools import environment, run
 from mcpdetect.model.probe_acts import Phase
 from mcpdetect.model.vocabulary import Channel
@@ -32,14 +34,20 @@ BROADCAST4 = "10.200.0.255"
 CLOSED_PORT = 9
 """The one port on which nothing answers: a connect there is refused by a reset."""
 
+# UDP keeps the address it was sent to (tproxy rewrites nothing); of TCP the kernel tells it to who asks.
 _SINKS = f"""table inet sinks {{
+  chain datagrams {{
+    type filter hook prerouting priority mangle; policy accept;
+    iifname "wire" fib daddr type {{ multicast, broadcast }} accept
+    iifname "wire" ip daddr {GATEWAY4} udp dport 53 accept
+    iifname "wire" ip6 daddr {GATEWAY6} udp dport 53 accept
+    iifname "wire" udp dport != {CLOSED_PORT} tproxy to :{SINK_PORT} accept
+  }}
   chain arrive {{
     type nat hook prerouting priority -100; policy accept;
-    iifname "wire" fib daddr type {{ multicast, broadcast }} accept
-    iifname "wire" ip daddr {GATEWAY4} meta l4proto {{ tcp, udp }} th dport 53 accept
-    iifname "wire" ip6 daddr {GATEWAY6} meta l4proto {{ tcp, udp }} th dport 53 accept
-    iifname "wire" udp dport 53 redirect to :{FOREIGN_DNS_PORT}
-    iifname "wire" meta l4proto {{ tcp, udp }} th dport != {CLOSED_PORT} redirect to :{SINK_PORT}
+    iifname "wire" ip daddr {GATEWAY4} tcp dport 53 accept
+    iifname "wire" ip6 daddr {GATEWAY6} tcp dport 53 accept
+    iifname "wire" tcp dport != {CLOSED_PORT} redirect to :{SINK_PORT}
   }}
 }}
 """
@@ -63,10 +71,12 @@ class Cell:
     """The two namespaces, the fake internet and the watchers on the wire. Use it as a context manager.
 
     Args:
-        folder: where the watchers write ``capture.pcap``, ``dnsmasq.log`` and what the tools said.
+        folder: where the watchers write ``capture.pcap``, ``dnsmasq.log``, what the tools said, and the fake internet
+            its journal ``internet.jsonl``.
         denial: a name in ``DENIALS``, None for an open network.
         ipv6: whether the server has IPv6 addresses and routes.
         dns: how names are answered (``DNS_MODES``).
+        names: what some names answer otherwise (``internet.names.load_names``).
         capture: whether tcpdump runs.
         probes: the run's probes, None for none.
     """
@@ -78,6 +88,7 @@ class Cell:
         denial: str | None = None,
         ipv6: bool = True,
         dns: str = "answer",
+        names: Mapping[str, Any] | None = None,
         capture: bool = True,
         probes: Probes | None = None,
     ) -> None:
@@ -89,6 +100,7 @@ class Cell:
         self._denial = denial
         self._ipv6 = ipv6
         self._dns = (DENIALS[denial].dns if denial else "") or dns
+        self._table = dict(names or {})
         self._capture = capture
         self._probes = probes
         self._helpers: list[Background] = []
@@ -178,7 +190,7 @@ class Cell:
         sinks = self._outside = self._start(
             Background(
                 "fake internet",
-                [sys.executable, "-m", "controls.recorder.internet", self._dns],
+                [sys.executable, "-m", "controls.recorder.internet"],
                 netns=internet,
                 cwd=root,
                 stdin=subprocess.PIPE,
@@ -187,7 +199,11 @@ class Cell:
                 env={**environment(), "PYTHONPATH": str(root)},
             )
         )
-        if sinks.process.stdout is not None:
+        if sinks.process.stdin is not None and sinks.process.stdout is not None:
+            journal = self._folder / "internet.jsonl"
+            settings = Settings(self._dns, str(journal), str(authority_file(cache_folder())), self._table)
+            sinks.process.stdin.write(settings.line().encode())
+            sinks.process.stdin.flush()
             await_line(sinks.process.stdout, b"ready\n", "fake internet")
 
     def _names(self, internet: int) -> None:
@@ -231,7 +247,8 @@ class Cell:
             denial: the run's denial; where it leaves no interface but ``lo``, every interface is watched.
         """
         interface = "any" if denial is not None and DENIALS[denial].gone else "eth0"
-        return ["-i", interface, "--immediate-mode", "-U", "-n", "-s", "262144"]
+        # Whole packets at once take a slot of the whole length each: the usual 2 MB hold 8, too few on a busy machine.
+        return ["-i", interface, "--immediate-mode", "-U", "-n", "-s", "262144", "-B", "32768"]
 
     def _watch(self) -> None:
         said = self._folder / "tcpdump.txt"
@@ -289,11 +306,13 @@ class Cell:
             wait_until(still, "capture", 3.0)
 
     def close_watchers(self) -> None:
-        """Stop tcpdump and dnsmasq so that both write their closing lines."""
+        """Stop tcpdump, dnsmasq and the fake internet so that all write their closing lines."""
         if self._tcpdump is not None:
             self._tcpdump.stop(signal.SIGINT)
         if self._dnsmasq is not None:
             self._dnsmasq.stop(signal.SIGTERM)
+        if self._outside is not None:
+            self._outside.stop(signal.SIGTERM)
 
     def counters(self) -> str | None:
         """Return the denying firewall's table with its counters, None without one."""

@@ -5,12 +5,17 @@ import struct
 
 import pytest
 
-from controls.recorder.internet import DNS_MODES, address4, address6, reply
+from controls.recorder.internet.names import Names, address4, address6
+from controls.recorder.internet.settings import DNS_MODES
 
 
 def query(name: str, kind: int, number: int = 0x1234) -> bytes:
     labels = b"".join(bytes([len(part)]) + part.encode() for part in name.split("."))
     return struct.pack(">HHHHHH", number, 0x0100, 1, 0, 0, 0) + labels + b"\0" + struct.pack(">HH", kind, 1)
+
+
+def reply(message: bytes, mode: str) -> bytes | None:
+    return Names(mode).answer(message).message
 
 
 def test_a_name_has_one_address_of_each_family_whatever_its_case() -> None:

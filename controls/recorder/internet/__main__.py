@@ -1,0 +1,62 @@
+"""The fake internet's process: ``python -m controls.recorder.internet``, inside the internet's namespace.
+
+The first line of its standard input is its settings; it prints ``ready`` once everything listens. Every later line is
+an order (see ``outside``), answered by ``probed``. SIGTERM ends it, with its journal complete.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from pathlib import Path
+
+from controls.recorder.internet.datagrams import Datagrams
+from controls.recorder.internet.journal import Journal
+from controls.recorder.internet.names import Names, load_names
+from controls.recorder.internet.outside import probe
+from controls.recorder.internet.settings import DNS_PORT, SINK_PORT, Settings
+from controls.recorder.internet.sinks import Sinks
+from controls.recorder.internet.streams import TlsServer
+from controls.recorder.internet.upstream import upstream
+
+_GRACE = 1.0
+"""Seconds that connections have to end by themselves."""
+
+
+def _ordered() -> None:
+    """Take an order from standard input."""
+    line = sys.stdin.readline()
+    if line:
+        probe(line)
+        print("probed", flush=True)
+    else:
+        asyncio.get_running_loop().remove_reader(sys.stdin)
+
+
+async def _main(settings: Settings) -> None:
+    loop = asyncio.get_running_loop()
+    over = asyncio.Event()
+    loop.add_signal_handler(signal.SIGTERM, over.set)
+    journal = Journal(Path(settings.journal))
+    names = Names(settings.dns, load_names(settings.names))
+    sinks = Sinks(names, journal, TlsServer(Path(settings.authority), lambda name: names.find(name).alpn))
+    datagrams = Datagrams(names, journal)
+    datagrams.open(SINK_PORT)
+    await upstream(names, journal, DNS_PORT)
+    for address in ("0.0.0.0", "::"):
+        await asyncio.start_server(sinks.serve, address, SINK_PORT)
+    loop.add_reader(sys.stdin, _ordered)
+    print("ready", flush=True)
+    await over.wait()
+    datagrams.close()
+    waiting = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in waiting:
+        task.cancel()
+    if waiting:
+        await asyncio.wait(waiting, timeout=_GRACE)
+    journal.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(_main(Settings.of(sys.stdin.readline())))

@@ -1,0 +1,97 @@
+"""The journal of a fake internet: everything it received, byte for byte, one JSON object a line.
+
+Every line has ``t`` (epoch nanoseconds) and ``kind``:
+
+==============  ====================================================================================================
+``connection``  a TCP connection: ``connection`` (its number in every later line), ``peer``, ``to`` (address and port
+                the client dialled), ``name`` (whose address that is, null for nobody's)
+``received``    its next bytes: ``layer`` (``tcp``, or ``tls`` for what was inside), ``bytes`` (base64)
+``tls``         a finished handshake: ``sni``, ``alpn``, ``version``, ``cipher``
+``tls-failed``  a handshake that the client or the server broke off: ``sni``, ``why``
+``request``     an HTTP request: ``protocol``, ``scheme``, ``method``, ``host``, ``path``, ``headers``, ``body``
+                (base64), ``body_size`` where it is longer than that
+``query``       a DNS query: ``over`` (``udp``, ``tcp``, ``tls``, ``https``, ``dnsmasq``), ``name``, ``type``,
+                ``bytes``
+``tunnel``      a proxy request that was granted: ``to``
+``datagram``    a UDP datagram: ``peer``, ``to``, ``name``, ``bytes``
+``closed``      the end of a connection: ``by`` (``client``, ``sink``, ``idle``, ``error``)
+``full``        the journal's limit was reached: from here on ``bytes`` is null, with ``size`` and ``sha256`` instead
+==============  ====================================================================================================
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import time
+from pathlib import Path
+
+from controls.recorder.internet.wire import Question
+
+__all__ = ["MOST_BYTES", "Endpoint", "Journal"]
+
+MOST_BYTES = 64 * 1024 * 1024
+"""Most received bytes that are kept; of more, only size and hash."""
+
+Endpoint = tuple[str, int]
+"""An address and a port."""
+
+
+class Journal:
+    """Writes the journal; every line is in the file when the call returns.
+
+    Args:
+        path: the file, new or empty.
+        most: most received bytes that are kept.
+    """
+
+    def __init__(self, path: Path, most: int = MOST_BYTES) -> None:
+        self._file = path.open("wb", buffering=0)
+        self._left = most
+        self._connections = 0
+        self._full = False
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def write(self, kind: str, **values: object) -> None:
+        """Write one line; values that are bytes become base64."""
+        line: dict[str, object] = {"t": time.time_ns(), "kind": kind}
+        for key, value in values.items():
+            if isinstance(value, bytes):
+                line.update(self._kept(key, value))
+            else:
+                line[key] = value
+        if self._full and self._left >= 0:
+            self._left = -1
+            self._put({"t": line["t"], "kind": "full"})
+        self._put(line)
+
+    def _kept(self, key: str, value: bytes) -> dict[str, object]:
+        if len(value) <= self._left:
+            self._left -= len(value)
+            return {key: base64.b64encode(value).decode()}
+        self._full = True
+        return {key: None, "size": len(value), "sha256": hashlib.sha256(value).hexdigest()}
+
+    def _put(self, line: dict[str, object]) -> None:
+        self._file.write(json.dumps(line).encode() + b"\n")
+
+    def connection(self, peer: Endpoint, to: Endpoint, name: str | None) -> int:
+        """Write that a connection came; return its number."""
+        self._connections += 1
+        self.write("connection", connection=self._connections, peer=list(peer), to=list(to), name=name)
+        return self._connections
+
+    def query(self, over: str, asked: Question | None, message: bytes, **values: object) -> None:
+        """Write a DNS query; ``asked`` is None for bytes that are none."""
+        self.write(
+            "query",
+            over=over,
+            name=asked.name if asked is not None else None,
+            type=asked.kind if asked is not None else None,
+            bytes=message,
+            **values,
+        )
