@@ -1,7 +1,7 @@
 """Recording one job in a cell: what runs in a guest as it does here. Nothing but the standard library is needed.
 
 It leaves in a folder ``strace.log``, ``dnsmasq.log`` and, as the job asks, ``capture.pcap`` with ``tcpdump.txt``,
-``mcp.jsonl`` and ``nft.txt``.
+``mcp.jsonl``, ``nft.txt`` and ``tls-keys.log``; and ``internet.jsonl``, which is no evidence.
 """
 
 from __future__ import annotations
@@ -22,14 +22,17 @@ from controls.recorder.client import Call, Step, drive, driver
 from controls.recorder.confine import confine_command
 from controls.recorder.denial import DENIALS
 from controls.recorder.errors import RecorderError
+from controls.recorder.internet.authority import TRUST, authority_file
 from controls.recorder.job import Captured, Job
-from controls.recorder.probes import Probes
-from controls.recorder.room import Room
+from controls.recorder.probes import Probes, cache_folder
+from controls.recorder.room import KEYLOG, Room
 from controls.recorder.tools import scratch, version_of
 from mcpdetect.model.probe_acts import ProbeActs
 
 __all__ = ["capture"]
 
+_KEYLOG = {"SSLKEYLOGFILE": KEYLOG, "NODE_OPTIONS": f"--tls-keylog={KEYLOG}"}
+"""How OpenSSL's users (Python, curl) and Node are asked for the keys of their TLS connections."""
 _GRACE = 5.0
 """How long a server may take to end once its input is closed, at least."""
 
@@ -49,33 +52,51 @@ def capture(
         RecorderError: anything that makes the recording worthless.
     """
     with tempfile.TemporaryDirectory(prefix=scratch("cell")) as stage:
-        room = Room(Path(stage), programs, resolver=[f"nameserver {GATEWAY4}", *job.resolver], hosts=job.hosts)
-        plant(room.home, job.tag)
+        room = Room(
+            Path(stage),
+            programs,
+            resolver=[f"nameserver {GATEWAY4}", *job.resolver],
+            hosts=job.hosts,
+            authority=authority_file(cache_folder()),
+            keylog=job.keylog,
+        )
+        positions = {one.path: one.offset for one in plant(room.home, job.tag) if one.path and one.offset is not None}
         room.own()
         probes = None
         if job.nonces is not None:
             probes = Probes({phase: ProbeActs(phase, nonce) for phase, nonce in job.nonces.items()})
         try:
-            return _captured(job, room, watch, probes, done)
+            return _captured(job, room, watch, probes, positions, done)
         finally:
             if probes is not None:
                 probes.close()
 
 
-def _captured(job: Job, room: Room, watch: Path, probes: Probes | None, done: Callable[[Captured], None]) -> Captured:
+def _captured(
+    job: Job,
+    room: Room,
+    watch: Path,
+    probes: Probes | None,
+    positions: dict[str, int],
+    done: Callable[[Captured], None],
+) -> Captured:
     variables = {one.variable: one.value for one in environment_canaries(job.tag) if one.variable}
     environment = {
         "PATH": "/usr/bin:/bin",
         "HOME": HOME,
         "USER": "dev",
         "LANG": "C.UTF-8",
+        **TRUST,
+        **(_KEYLOG if job.keylog else {}),
         **variables,
         **job.environment,
     }
     notes: list[str] = []
     steps: list[Step] = []
     opened = time.time_ns()
-    with Cell(watch, denial=job.denial, ipv6=job.ipv6, dns=job.dns, capture=job.capture, probes=probes) as cell:
+    with Cell(
+        watch, denial=job.denial, ipv6=job.ipv6, dns=job.dns, names=job.names, capture=job.capture, probes=probes
+    ) as cell:
         cell.probe("before")
         started = time.time_ns()
         pipe = subprocess.PIPE if job.mcp else subprocess.DEVNULL
@@ -111,6 +132,8 @@ def _captured(job: Job, room: Room, watch: Path, probes: Probes | None, done: Ca
         cell.close_watchers()
         closed = time.time_ns()
         shutil.move(room.log, watch / "strace.log")
+        if room.keys is not None:
+            shutil.move(room.keys, watch / "tls-keys.log")
         if counted is not None:
             (watch / "nft.txt").write_text(counted)
         captured = Captured(
@@ -127,6 +150,7 @@ def _captured(job: Job, room: Room, watch: Path, probes: Probes | None, done: Ca
             },
             reached=probes.reached if probes is not None else {},
             notes=notes,
+            positions=positions,
             session=[dataclasses.asdict(one) for one in steps],
         )
         done(captured)

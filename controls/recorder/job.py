@@ -23,7 +23,8 @@ class Job:
         argv: the target, its program by absolute path.
         tag: the tag in every canary.
         options: strace's options.
-        denial, ipv6, dns, capture, counters: the cell.
+        denial, ipv6, dns, names, capture, counters: the cell.
+        keylog: the target is asked to keep the keys of its TLS connections.
         hosts: lines of ``/etc/hosts`` besides localhost.
         resolver: lines of ``/etc/resolv.conf`` besides the cell's own name server.
         folder: working directory.
@@ -44,6 +45,8 @@ class Job:
     denial: str | None = None
     ipv6: bool = True
     dns: str = "answer"
+    names: dict[str, Any] = field(default_factory=dict)
+    keylog: bool = False
     capture: bool = True
     counters: bool = True
     hosts: list[str] = field(default_factory=list)
@@ -78,6 +81,7 @@ class Captured:
         versions: program -> name and version.
         reached: probes that were run, with the channels that must show them.
         notes: what a reader of the bundle should know.
+        positions: path of a planted file -> where its canary begins.
         session: the steps of the MCP session: name, status, detail.
     """
 
@@ -91,6 +95,7 @@ class Captured:
     versions: dict[str, str]
     reached: dict[Phase, list[Channel]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    positions: dict[str, int] = field(default_factory=dict)
     session: list[dict[str, str]] = field(default_factory=list)
 
     def save(self, folder: Path) -> None:

@@ -33,6 +33,7 @@ from mcpdetect.model.manifest import (
     ManifestProbe,
     ManifestRun,
     ManifestSecret,
+    ManifestTruth,
     ManifestStep,
 )
 from mcpdetect.model.vocabulary import Channel
@@ -101,6 +102,8 @@ def record(
         denial=variant.denial,
         ipv6=variant.ipv6,
         dns=variant.dns,
+        names=dict(variant.names),
+        keylog=variant.keylog,
         capture=variant.capture,
         counters=variant.counters,
         hosts=list(variant.hosts),
@@ -188,11 +191,12 @@ def _manifest(
                 sha256=hashlib.sha256(one.value.encode()).hexdigest(),
                 path=one.path,
                 variable=one.variable,
-                value=one.value,
+                offset=captured.positions.get(one.path, one.offset) if one.path else one.offset,
             )
-            for one in planted(job.tag)
+            for one in planted(job.tag, job.environment)
         ],
         expect="expect.yaml" if variant.expectations else None,
+        truth=_truth(watch, bundle),
         probes=[
             ManifestProbe(phase, job.nonces[phase], channels)
             for phase, channels in captured.reached.items()
@@ -270,12 +274,37 @@ def _pieces(job: Job, watch: Path, versions: dict[str, str]) -> list[_Piece]:
                 complete=True,
             )
         )
+    if (watch / "tls-keys.log").exists():
+        pieces.append(
+            _Piece(
+                watch / "tls-keys.log",
+                "tls-keys.log",
+                "packets",
+                "tls-keylog",
+                Path(job.argv[0]).name,
+                [],
+                "TLS connections of programs that keep such a log",
+                complete=True,
+            )
+        )
     table = watch / "nft.txt"
     if table.exists():
         pieces.append(
             _Piece(table, "nft.txt", "firewall", "nft-counters", versions["nft"], [], "the denying rules", True)
         )
     return pieces
+
+
+def _truth(watch: Path, bundle: Path) -> list[ManifestTruth]:
+    """Pack what the fake internet received: beside the evidence, never among it."""
+    (bundle / "truth").mkdir()
+    data = (watch / "internet.jsonl").read_bytes()
+    name = "truth/internet.jsonl"
+    if len(data) >= _COMPRESS_FROM:
+        data = zstandard.ZstdCompressor(level=19, write_checksum=True).compress(data)
+        name += ".zst"
+    (bundle / name).write_bytes(data)
+    return [ManifestTruth(name, "fake-internet", hashlib.sha256(data).hexdigest(), len(data))]
 
 
 def _pack(piece: _Piece, bundle: Path, began: int, ended: int) -> ManifestEvidence:

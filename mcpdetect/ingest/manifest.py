@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from mcpdetect.ingest.adapter import Declared
 from mcpdetect.ingest.strictjson import fail, load_json, read_value
 from mcpdetect.model.inputs import Canary, Secrets
-from mcpdetect.model.manifest import MANIFEST_SCHEMA, Manifest, ManifestEvidence
+from mcpdetect.model.manifest import MANIFEST_SCHEMA, Manifest, ManifestEvidence, ManifestSecret
 from mcpdetect.model.observation import Loss
 from mcpdetect.model.probe_acts import NONCE, ProbeRun
 from mcpdetect.model.text import text_of
@@ -192,6 +192,7 @@ def _probes(manifest: Manifest, name: str) -> list[ProbeRun]:
 
 def _secrets(manifest: Manifest, name: str) -> Secrets | None:
     canaries = []
+    tag = hashlib.sha256(f"{manifest.seed}\0{manifest.id}".encode("utf-8", "surrogatepass")).hexdigest()[:12]
     for at, secret in enumerate(manifest.secrets):
         place = f"/secrets/{at}"
         if (secret.path is None) == (secret.variable is None):
@@ -202,6 +203,13 @@ def _secrets(manifest: Manifest, name: str) -> Secrets | None:
             digest = hashlib.sha256(secret.value.encode("utf-8", "surrogatepass")).hexdigest()
             if digest != secret.sha256:
                 fail(name, f"{place}/sha256", f"the value has sha256 {digest}", secret.sha256)
+        value = secret.value if secret.value is not None else _derived(secret, tag)
         path = None if secret.path is None else text_of(secret.path.encode("utf-8", "surrogateescape"))
-        canaries.append(Canary(secret.kind, secret.value, path, secret.variable))
+        canaries.append(Canary(secret.kind, value, path, secret.variable))
     return Secrets(source=name, canaries=canaries) if canaries else None
+
+
+def _derived(secret: ManifestSecret, tag: str) -> str | None:
+    """Return the canary that the recorder makes of its seed, None where the hash says that it was another."""
+    value = f"CANARY-{secret.kind}-{tag}"
+    return value if hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest() == secret.sha256 else None

@@ -17,6 +17,7 @@ __all__ = [
     "ManifestProbe",
     "ManifestRun",
     "ManifestSecret",
+    "ManifestTruth",
     "ManifestStep",
 ]
 
@@ -126,7 +127,9 @@ class ManifestEvidence:
 class ManifestSecret:
     """A planted secret: ``path`` or ``variable`` says where, ``value`` what (fake; it begins with ``CANARY-``).
 
-    ``sha256`` is of the value, and stands alone where the value is kept elsewhere.
+    ``sha256`` is of the value, and stands alone where the value is not written down: of a bundle of our own recorder
+    it is ``CANARY-<kind>-<tag>``, and the tag is the first 12 hexadecimal digits of the sha256 over seed, NUL and id.
+    ``offset`` is where the value begins in what was planted, in bytes.
     """
 
     __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
@@ -136,6 +139,7 @@ class ManifestSecret:
     path: str | None = None
     variable: str | None = None
     value: str | None = None
+    offset: int | None = None
 
 
 @dataclass(slots=True)
@@ -156,6 +160,24 @@ class ManifestProbe:
 
 
 @dataclass(slots=True)
+class ManifestTruth:
+    """What really happened, for those who label the case: no evidence, and no check reads it.
+
+    Attributes:
+        path: its path inside the bundle; the file may be left out of a copy.
+        what: what it is: ``fake-internet``, the journal of all that the recorder's fake internet received.
+        sha256, bytes: of the file.
+    """
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
+
+    path: str
+    what: str
+    sha256: str
+    bytes: int
+
+
+@dataclass(slots=True)
 class Manifest:
     """A bundle's ``manifest.json``.
 
@@ -168,6 +190,7 @@ class Manifest:
         run, host, evidence, secrets: see there.
         expect: path inside the bundle of an expectations file, where the case has one.
         probes: the probes that were run, if any.
+        truth: what really happened, beside the evidence.
     """
 
     __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
@@ -184,3 +207,4 @@ class Manifest:
     secrets: list[ManifestSecret]
     expect: str | None = None
     probes: list[ManifestProbe] = field(default_factory=list)
+    truth: list[ManifestTruth] = field(default_factory=list)

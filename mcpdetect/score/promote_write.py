@@ -96,6 +96,9 @@ def write_bundle(reduced: Reduced, redaction: Redaction, case: str, corpus: Path
     if reduced.after < reduced.before:
         # What is left of the evidence no longer shows the probes, which would read as channels that died.
         data.pop("probes", None)
+    if bundle.secrets is not None:  # derived from the old id, so the new manifest must write them down
+        for planted, canary in zip(data["secrets"], bundle.secrets.canaries, strict=True):
+            planted["value"] = canary.value
     data["id"], data["control"], data["variant"] = case, case.rpartition("/")[0], case.rpartition("/")[2]
     data["run"].setdefault("notes", []).append(
         f"reduced from {reduced.before} to {reduced.after} lines and packets; names and private addresses replaced"

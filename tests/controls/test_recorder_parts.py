@@ -8,36 +8,9 @@ import pytest
 from controls.__main__ import main
 from controls.recorder import tools
 from controls.recorder.background import Background, await_line, wait_until
-from controls.recorder.canaries import HOME, Planted, environment_canaries, plant, tag_of
 from controls.recorder.cell import Cell
 from controls.recorder.denial import DENIALS
 from controls.recorder.errors import RecorderError
-
-
-def test_the_tag_comes_from_seed_and_case() -> None:
-    assert tag_of(0, "a/b/c") == "5cb41ca5ec7d"
-    assert len({tag_of(seed, case) for seed in (0, 1) for case in ("a/b/c", "a/b/d")}) == 4
-
-
-def test_what_is_planted_lies_where_it_is_said_to(tmp_path: Path) -> None:
-    planted = plant(tmp_path, "0123")
-    assert [one.path for one in planted] == [
-        f"{HOME}/{name}"
-        for name in (
-            ".ssh/id_ed25519",
-            ".aws/credentials",
-            ".netrc",
-            ".npmrc",
-            ".config/gh/hosts.yml",
-            "project/.env",
-        )
-    ]
-    for one in planted:
-        assert one.path is not None
-        file = tmp_path / Path(one.path).relative_to(HOME)
-        assert (file.read_text().count(one.value), file.stat().st_mode & 0o777) == (1, 0o600)
-    assert len({one.value for one in planted}) == 6
-    assert environment_canaries("0123") == [Planted("ENVTOKEN", "CANARY-ENVTOKEN-0123", variable="SERVICE_TOKEN")]
 
 
 def test_waiting_ends_with_an_error_that_says_for_what() -> None:

@@ -121,6 +121,24 @@ def test_a_bundle_is_read_whole(tmp_path: Path) -> None:
     assert (found.root, found.tag, found.expect) == (tmp_path, None, None)
 
 
+def test_a_canary_that_is_not_written_down_is_derived_from_the_seed(tmp_path: Path) -> None:
+    value = "CANARY-NETRC-2b1e834b6d9e"
+
+    def change(data: dict[str, Any]) -> None:
+        data.update(id="a/b/c", seed=3)
+        data["secrets"] = [
+            {"kind": "NETRC", "sha256": sha(value.encode()), "path": "/home/dev/.netrc", "offset": 43},
+            {"kind": "AWS", "sha256": sha(value.encode()), "path": "/home/dev/.aws/credentials"},
+        ]
+
+    found = load_manifest(bundle(tmp_path, change))
+    assert found.secrets is not None
+    assert found.secrets.canaries == [
+        Canary("NETRC", value, "/home/dev/.netrc"),
+        Canary("AWS", None, "/home/dev/.aws/credentials"),
+    ]
+
+
 def test_the_manifest_itself_names_the_bundle_too(tmp_path: Path) -> None:
     bundle(tmp_path)
     assert load_manifest(tmp_path / "manifest.json") == load_manifest(tmp_path)

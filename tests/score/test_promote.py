@@ -229,6 +229,18 @@ def test_a_frame_cut_at_any_byte_is_returned_with_its_length() -> None:
     assert seen > 1000
 
 
+def test_canaries_that_were_derived_from_the_old_name_are_written_down(tmp_path: Path) -> None:
+    bundle = tmp_path / "bundle"
+    shutil.copytree(CORPUS / "secrets/canary-read/c-hardlink", bundle)
+    manifest = json.loads((bundle / "manifest.json").read_text())
+    values = [one.pop("value") for one in manifest["secrets"]]
+    (bundle / "manifest.json").write_text(json.dumps(manifest))
+    assert promote(tmp_path, bundle, "secrets.canary-read", "--name", "one")[0] == 0
+    promoted = json.loads((tmp_path / "corpus/secrets/canary-read/one/manifest.json").read_text())
+    assert [one["value"] for one in promoted["secrets"]] == values
+    assert all(value.startswith("CANARY-") for value in values)
+
+
 def test_a_bundle_of_another_form_is_kept_whole_and_said_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bundle = tmp_path / "bundle"
     shutil.copytree(CORPUS / "secrets/canary-read/c-hardlink", bundle)
