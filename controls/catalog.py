@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from controls.matrix import Wrong, expanded, matrix_shape
+from controls.recorder.internet.answers import TableError
+from controls.recorder.internet.names import load_names
 from mcpdetect.data.loader import Shape, line_of, load_yaml
 from mcpdetect.errors import ConfigError
 from mcpdetect.labels.model import TRUTHS, Truth
@@ -17,7 +19,7 @@ __all__ = ["PLANTED", "Control", "Variant", "controls", "load_control"]
 
 PLANTED = Path(__file__).resolve().parent / "planted"
 
-_CELL = ("ipv6", "dns", "capture", "counters", "hosts", "folder", "resolver")
+_CELL = ("ipv6", "dns", "capture", "counters", "hosts", "folder", "resolver", "names", "keylog")
 _VARIANT_SHAPE: Final[dict[str, Shape]] = {
     "truth": None,
     "why": None,
@@ -64,6 +66,8 @@ class Variant:
         link: ``static`` or ``dynamic``: a dynamic C program uses the resolver of the C library as most do.
         denial: name of the denial, None for an open network.
         ipv6, dns, capture, counters, hosts, folder, resolver: the cell, and what is kept of it.
+        names: what some names of the fake internet answer otherwise.
+        keylog: the target is asked to keep the keys of its TLS connections, as evidence.
         mcp: the recorder speaks MCP with it over stdio.
         seconds: how long it may take.
         expectations: file beside the control that documents the server's behaviour.
@@ -88,6 +92,8 @@ class Variant:
     hosts: tuple[str, ...] = ()
     folder: str | None = None
     resolver: tuple[str, ...] = ()
+    names: dict[str, Any] = field(default_factory=dict)
+    keylog: bool = False
     mcp: bool = False
     seconds: float = 20.0
     expectations: str | None = None
@@ -153,6 +159,11 @@ def _variant(name: str, entry: dict[str, Any], at: _Path, wrong: Wrong) -> Varia
             if place not in _PLACES:
                 wrong(f"only {', '.join(_PLACES)} are put in", (*at, "run"), word)
     cell = entry.get("cell") or {}
+    names = cell.get("names") or {}
+    try:
+        load_names(names)
+    except TableError as error:
+        wrong(error.problem, (*at, "cell", *_way(error.place)), error.value or None)
     return Variant(
         name=name,
         truth=entry["truth"],
@@ -170,12 +181,19 @@ def _variant(name: str, entry: dict[str, Any], at: _Path, wrong: Wrong) -> Varia
         hosts=tuple(str(line) for line in cell.get("hosts") or ()),
         folder=cell.get("folder"),
         resolver=tuple(str(line) for line in cell.get("resolver") or ()),
+        names=names,
+        keylog=bool(cell.get("keylog", False)),
         mcp=bool(entry.get("mcp", False)),
         seconds=float(entry.get("seconds", 20.0)),
         expectations=entry.get("expectations"),
         strace=tuple(str(word) for word in entry.get("strace") or ()),
         environment={key: str(value) for key, value in (entry.get("environment") or {}).items()},
     )
+
+
+def _way(place: str) -> _Path:
+    """Return the way to a place in the table of names: ``names/api.example.com/http/0`` as keys and indexes."""
+    return tuple(int(part) if part.isdigit() else part for part in place.split("/"))
 
 
 def controls(root: Path = PLANTED) -> list[Control]:

@@ -21,13 +21,16 @@ from typing import IO
 from controls.recorder.background import Background
 from controls.recorder.canaries import HOME
 from controls.recorder.errors import RecorderError
+from controls.recorder.internet.authority import trust_store
 from controls.recorder.probes import Probes, ended, probe_program
 
-__all__ = ["CONTROL", "STRACE_OPTIONS", "UID", "Room"]
+__all__ = ["CONTROL", "KEYLOG", "STRACE_OPTIONS", "UID", "Room"]
 
 UID = 1000
 CONTROL = "/srv/control"
 """Where the control's own programs lie inside the room."""
+KEYLOG = "/run/keys/tls-keys.log"
+"""Where programs in the room may write the keys of their TLS connections."""
 STRACE_OPTIONS = ("-f", "-ttt", "-T", "-yy", "-s", "4096")
 
 _SAID = 1 << 20
@@ -53,7 +56,7 @@ shift 2
 root=$stage/root
 mount -t tmpfs -o mode=755,nosuid room "$root"
 cd "$root"
-mkdir usr proc dev dev/shm tmp etc etc/ssl etc/alternatives home home/dev run run/record run/probe srv srv/control \
+mkdir usr proc dev dev/shm tmp etc etc/alternatives home home/dev run run/record run/probe srv srv/control \
   root sys var var/tmp old
 chmod 700 run/record
 chmod 1777 tmp var/tmp dev/shm
@@ -75,11 +78,10 @@ def _mounts(stage: Path) -> str:
     """Return the table of the room's mounts (fstab(5))."""
     root = stage / "root"
     rows = [("/usr", "usr", "none", "bind,ro,nosuid"), ("none", "usr/local", "tmpfs", "mode=755,ro")]
-    rows += [
-        (f"/etc/{name}", f"etc/{name}", "none", "bind")
-        for name in ("ssl", "alternatives")
-        if Path("/etc", name).is_dir()
-    ]
+    if Path("/etc/alternatives").is_dir():
+        rows.append(("/etc/alternatives", "etc/alternatives", "none", "bind"))
+    if (stage / "keys").is_dir():
+        rows.append((f"{stage}/keys", "run/keys", "none", "bind,X-mount.mkdir"))
     rows += [(f"/dev/{name}", f"dev/{name}", "none", "bind") for name in ("null", "zero", "full", "random", "urandom")]
     rows += [
         ("proc", "proc", "proc", "defaults"),
@@ -99,9 +101,25 @@ class Room:
         control: folder with the control's programs, copied in.
         resolver: lines of ``/etc/resolv.conf``.
         hosts: lines of ``/etc/hosts`` besides localhost.
+        authority: file of the certificate authority that the room trusts, and no other; None for none at all.
+        keylog: there is a file to which programs may write the keys of their TLS connections (``KEYLOG``).
+
+    Attributes:
+        home: the target's home.
+        log: strace's log.
+        keys: what programs wrote to ``KEYLOG``, None without it.
     """
 
-    def __init__(self, stage: Path, control: Path, *, resolver: Sequence[str], hosts: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        stage: Path,
+        control: Path,
+        *,
+        resolver: Sequence[str],
+        hosts: Sequence[str] = (),
+        authority: Path | None = None,
+        keylog: bool = False,
+    ) -> None:
         self._stage = stage
         for name in ("root", "etc", "home/project", "record", "probe"):
             (stage / name).mkdir(parents=True)
@@ -111,6 +129,16 @@ class Room:
         (stage / "etc/resolv.conf").write_text("".join(line + "\n" for line in resolver))
         lines = ["127.0.0.1 localhost", "::1 localhost ip6-localhost", "127.0.1.1 cell", *hosts]
         (stage / "etc/hosts").write_text("".join(line + "\n" for line in lines))
+        (stage / "etc/ssl").mkdir()
+        if authority is not None:
+            trust_store(authority, stage / "etc/ssl")
+        self.keys = stage / "keys" / Path(KEYLOG).name if keylog else None
+        if self.keys is not None:
+            # The folder is root's: the target can write to the file, and put nothing else in its place.
+            self.keys.parent.mkdir()
+            self.keys.touch()
+            self.keys.parent.chmod(0o755)
+            self.keys.chmod(0o666)
         (stage / "mounts").write_text(_mounts(stage))
         self.home = stage / "home"
         self.log = stage / "record" / "strace.log"

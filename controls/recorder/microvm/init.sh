@@ -17,4 +17,4 @@ until port=$(grep -l '^mcpdetect$' /sys/class/virtio-ports/*/name 2>/dev/null) |
     tries=$((tries + 1))
 done
 port=${port%/name}
-exec python3 -I -S /usr/local/lib/guest-agent.py "/dev/${port##*/}"
+exec python3 -I /usr/local/lib/guest-agent.py "/dev/${port##*/}"

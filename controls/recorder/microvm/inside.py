@@ -10,7 +10,9 @@ from pathlib import Path
 
 from controls.recorder.capture import capture
 from controls.recorder.errors import RecorderError
+from controls.recorder.internet.authority import authority_file
 from controls.recorder.job import Captured, Job
+from controls.recorder.probes import cache_folder
 from controls.recorder.tools import require, version_of
 
 __all__ = ["prepare", "run"]
@@ -19,6 +21,7 @@ __all__ = ["prepare", "run"]
 def prepare() -> None:
     """Do what every job needs and no job changes, so that the saved guest has it done."""
     require()
+    authority_file(cache_folder())
     for program in ("strace", "tcpdump", "dnsmasq", "nft", "python3", "node"):
         version_of(program)
 
