@@ -145,6 +145,30 @@ def _review(case: str, by: str, corpus: Path, labels: Path) -> int:
     return EXIT_OK
 
 
+@command.command("pin", short_help="Pin limits and explanations that labels say nothing of yet.")
+@click.argument("cases", nargs=-1, metavar="CASE...")
+@click.option("--corpus", type=_PATH, default=Path("corpus"), show_default=True)
+@click.option("--labels", type=_PATH, default=Path("labels"), show_default=True)
+def _pin(cases: tuple[str, ...], corpus: Path, labels: Path) -> int:
+    """Write into labels why a check is blind (limits) and what explains its findings, as the checks say it today.
+
+    Without CASE for every label. What a label says already is never changed; read the change before you commit it.
+    """
+    from mcpdetect.labels.writer import add
+    from mcpdetect.score.pinning import unpinned
+
+    detectors = _detectors()
+    found = {case.label.case: case for case in _cases(corpus, labels)}
+    for name in cases:
+        if name not in found:
+            raise click.BadParameter(f"there is no case {name!r}", param_hint="CASE")
+    for name in cases or found:
+        if added := unpinned(found[name], detectors):
+            add(found[name].file, added)
+            write_output(f"{found[name].file}\n", None)
+    return EXIT_OK
+
+
 @command.command("promote", short_help="Make a reviewed trace a permanent, reduced case.")
 @click.argument("trace", type=_PATH)
 @click.option("--check", "check", required=True, metavar="ID", help="The check that the case is about.")

@@ -75,6 +75,14 @@ def _check_verdicts(reader: Reader, label: Label) -> None:
                 "a detected check has findings, places and a level, any other has none",
                 f"{wanted.verdict}, {wanted.findings} findings, {len(wanted.places)} places, level {wanted.level}",
             )
+        if wanted.limits and wanted.verdict in ("not_detected", "error"):
+            reader.fail((*place, "limits"), "what hides something allows no such verdict", ", ".join(wanted.limits))
+        if wanted.explained is not None and not detected:
+            reader.fail((*place, "explained"), "a check without findings has nothing to explain")
+        for key in ("limits", "explained"):
+            words = getattr(wanted, key) or []
+            if words != sorted(set(words)):
+                reader.fail((*place, key), "must be sorted, none twice", ", ".join(words))
         for at, written in enumerate(wanted.places):
             if not _PLACE.fullmatch(written):
                 reader.fail((*place, "places", str(at)), "is no place in a file", written, hint="write strace.log:41")

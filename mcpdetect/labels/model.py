@@ -30,6 +30,8 @@ class ExpectedCheck:
         places: every place of every finding, as ``Where`` prints it (``strace.log.zst:412``, ``capture.pcap#3``), in
             any order, none twice.
         level: the gravest level among the findings, for ``detected``.
+        limits: exactly the words of the limits that hide, sorted: why nothing could be denied. None pins nothing.
+        explained: exactly the rules that explain the findings, sorted. None pins nothing.
     """
 
     __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
@@ -38,6 +40,8 @@ class ExpectedCheck:
     findings: int = 0
     places: list[str] = field(default_factory=list)
     level: Level | None = None
+    limits: list[str] | None = None
+    explained: list[str] | None = None
 
 
 @dataclass(slots=True)

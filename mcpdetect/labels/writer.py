@@ -12,19 +12,21 @@ from mcpdetect.errors import LabelError
 
 if TYPE_CHECKING:
     from ruamel.yaml import YAML
+    from ruamel.yaml.comments import CommentedSeq
 
     from mcpdetect.labels.model import Label
 
-__all__ = ["edit", "write_label"]
+__all__ = ["add", "edit", "write_label"]
 
 _WIDTH = 120
+_AS_IT_IS = 1 << 20
 
 
-def _yaml() -> YAML:
+def _yaml(width: int = _WIDTH) -> YAML:
     from ruamel.yaml import YAML
 
     yaml = YAML()
-    yaml.width = _WIDTH
+    yaml.width = width
     yaml.preserve_quotes = True
     yaml.indent(mapping=2, sequence=4, offset=2)
     return yaml
@@ -45,6 +47,9 @@ def write_label(label: Label, path: Path) -> None:
         if check["verdict"] != "detected":
             for key in ("findings", "places", "level"):
                 del check[key]
+        for key in ("limits", "explained"):
+            if check[key] is None:
+                del check[key]
     if data["todo"] is None:
         del data["todo"]
     text = io.StringIO()
@@ -59,6 +64,19 @@ def write_label(label: Label, path: Path) -> None:
         ) from error
 
 
+def add(path: Path, values: Mapping[tuple[str, ...], list[str]]) -> None:
+    """Add lists to mappings of a YAML file that do not have them; comments and everything else stay as they are.
+
+    Args:
+        path: the file.
+        values: keys from the root to a list that is not there -> the list.
+
+    Raises:
+        LabelError: the file cannot be read, the list is there already, or what should hold it is not.
+    """
+    _change(path, values, new=True)
+
+
 def edit(path: Path, changes: Mapping[tuple[str, ...], str]) -> None:
     """Set values in a YAML file and leave comments and everything else as it is.
 
@@ -69,9 +87,15 @@ def edit(path: Path, changes: Mapping[tuple[str, ...], str]) -> None:
     Raises:
         LabelError: the file cannot be read, or a value does not exist.
     """
+    _change(path, changes, new=False)
+
+
+def _change(
+    path: Path, changes: Mapping[tuple[str, ...], str] | Mapping[tuple[str, ...], list[str]], *, new: bool
+) -> None:
     from ruamel.yaml.error import YAMLError
 
-    yaml = _yaml()
+    yaml = _yaml(_AS_IT_IS)  # long lines stay long
     try:
         data: Any = yaml.load(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, YAMLError) as error:
@@ -80,9 +104,20 @@ def edit(path: Path, changes: Mapping[tuple[str, ...], str]) -> None:
         holder = data
         for key in place[:-1]:
             holder = holder.get(key) if isinstance(holder, dict) else None
-        if not isinstance(holder, dict) or place[-1] not in holder:
-            raise LabelError(f"has no {'.'.join(place)}", file=str(path))
-        holder[place[-1]] = value
+        if not isinstance(holder, dict) or (not new and place[-1] not in holder):
+            raise LabelError(f"has no {'.'.join(place if not new else place[:-1])}", file=str(path))
+        if new and place[-1] in holder:
+            raise LabelError(f"has {'.'.join(place)} already", file=str(path), hint="edit it, or remove it first")
+        holder[place[-1]] = _flow(value) if isinstance(value, list) else value
     text = io.StringIO()
     yaml.dump(data, text)
     path.write_text(text.getvalue(), "utf-8")
+
+
+def _flow(values: list[str]) -> CommentedSeq:
+    """Return a list that is written on one line."""
+    from ruamel.yaml.comments import CommentedSeq
+
+    written = CommentedSeq(values)
+    written.fa.set_flow_style()
+    return written

@@ -205,7 +205,17 @@ def _difference(said: CheckOutcome, style: Style) -> list[str]:
     for head, places in (("missing", wanted - found), ("extra", found - wanted)):
         if places:
             lines += wrapped(", ".join(shown(one) for one in sorted(places)), style.prose, f"      {head:<10}")
+    for head, words, now in (
+        ("limits", said.expected.limits, said.got.limits),
+        ("explained", said.expected.explained, said.got.explained),
+    ):
+        if words != now:
+            lines += wrapped(f"expected {_listed(words)}, got {_listed(now)}", style.prose, f"      {head:<10}")
     return lines
+
+
+def _listed(words: list[str] | None) -> str:
+    return ", ".join(shown(word) for word in words or []) or "nothing"
 
 
 def _word(one: ExpectedCheck) -> str:

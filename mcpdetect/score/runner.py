@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -42,7 +42,7 @@ class CheckOutcome:
 
     @property
     def agrees(self) -> bool:
-        """Verdict, number of findings, every place and the level are as labelled."""
+        """Verdict, number of findings, every place, the level, limits and explanations are as labelled."""
         return self.expected == self.got
 
 
@@ -104,12 +104,18 @@ def run_bundle(bundle: Path, detectors: Mapping[str, type[Detector]]) -> Result:
 
 
 def as_expected(result: CheckResult) -> ExpectedCheck:
-    """Return what a check said in the form in which a label says it, places sorted."""
+    """Return what a check said in the form in which a label says it, places sorted, as much as a label can pin."""
     return ExpectedCheck(
         verdict=result.verdict,
         findings=len(result.findings),
         places=sorted({str(place) for finding in result.findings for place in finding.where}),
         level=max((finding.level for finding in result.findings), key=LEVELS.index, default=None),
+        limits=sorted({limit.what for limit in result.limits if limit.hides})
+        if result.verdict == "not_observable"
+        else None,
+        explained=sorted({one.rule for finding in result.findings for one in finding.explanations})
+        if result.verdict == "detected"
+        else None,
     )
 
 
@@ -132,6 +138,11 @@ def run_case(case: Case, detectors: Mapping[str, type[Detector]]) -> CaseOutcome
         return outcome
     for said in result.checks:
         expected = label.checks[said.check]
-        sorted_places = ExpectedCheck(expected.verdict, expected.findings, sorted(expected.places), expected.level)
-        outcome.checks.append(CheckOutcome(said.check, sorted_places, as_expected(said), said.reason))
+        got = as_expected(said)
+        if expected.limits is None:
+            got.limits = None
+        if expected.explained is None:
+            got.explained = None
+        wanted_here = replace(expected, places=sorted(expected.places))
+        outcome.checks.append(CheckOutcome(said.check, wanted_here, got, said.reason))
     return outcome

@@ -10,7 +10,7 @@ import pytest
 from mcpdetect.cli.main import main
 from mcpdetect.errors import LabelError
 from mcpdetect.labels.loader import load_label
-from mcpdetect.labels.writer import edit
+from mcpdetect.labels.writer import add, edit
 
 ROOT = Path(__file__).parents[2]
 CASE = "egress/direct-ip/c-tcp4"
@@ -124,3 +124,54 @@ def test_an_edit_of_what_is_not_there_changes_nothing(tmp_path: Path) -> None:
     path.write_text("a: [")
     with pytest.raises(LabelError, match="cannot be edited"):
         edit(path, {("a",): "2"})
+
+
+COMMENTED = """\
+# who, when, and a very long remark that no tool may break into lines, since people wrote it as they read it
+schema: mcpdetect.label/0
+"""
+
+
+def test_pinning_adds_limits_and_explanations_and_changes_nothing_else(
+    tmp_path: Path, corpus: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "labels" / "cases" / f"{CASE}.yaml"
+    path.parent.mkdir(parents=True)
+    pinned = (ROOT / "labels" / "cases" / f"{CASE}.yaml").read_text().replace("schema: mcpdetect.label/0\n", COMMENTED)
+    bare = pinned.replace("    explained: []\n", "").replace(", limits: [not-configured]", "")
+    assert len(bare) < len(pinned)
+    path.write_text(bare)
+    assert main(["label", "pin", *corpus]) == 0
+    assert capsys.readouterr().out == f"{path}\n"
+    assert path.read_text() == pinned
+    # What is pinned stays as it is.
+    assert main(["label", "pin", CASE, *corpus]) == 0
+    assert capsys.readouterr().out == ""
+    assert path.read_text() == pinned
+    assert main(["label", "pin", "a/b/c", *corpus]) == 2
+
+
+def test_nothing_is_pinned_of_a_case_that_comes_out_otherwise(
+    tmp_path: Path, corpus: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "labels" / "cases" / f"{CASE}.yaml"
+    path.parent.mkdir(parents=True)
+    text = (ROOT / "labels" / "cases" / f"{CASE}.yaml").read_text()
+    wrong = text.replace("limits: [not-configured]", "limits: [io_uring]")
+    assert wrong != text
+    path.write_text(wrong)
+    assert main(["label", "pin", *corpus]) == 4
+    assert "does not come out as labelled" in capsys.readouterr().err
+    assert path.read_text() == wrong
+
+
+def test_a_list_is_added_only_where_it_is_not_there(tmp_path: Path) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_text("a: {b: 1} # kept\n")
+    add(path, {("a", "c"): ["x", "y"]})
+    assert path.read_text() == "a: {b: 1, c: [x, y]} # kept\n"
+    with pytest.raises(LabelError, match=r"has a\.c already"):
+        add(path, {("a", "c"): ["z"]})
+    with pytest.raises(LabelError, match="has no b"):
+        add(path, {("b", "c"): ["z"]})
+    assert path.read_text() == "a: {b: 1, c: [x, y]} # kept\n"

@@ -88,6 +88,13 @@ def test_a_todo_is_kept(tmp_path: Path) -> None:
     assert load_label(tree(tmp_path, TEXT + "todo: null\n")).todo is None
 
 
+def test_limits_and_explanations_are_read_and_pin_nothing_where_they_are_missing(tmp_path: Path) -> None:
+    text = TEXT.replace("{verdict: not_detected}", "{verdict: not_observable, limits: [io_uring, not-watched]}")
+    label = load_label(tree(tmp_path, text.replace("    findings: 1", "    findings: 1\n    explained: []")))
+    assert label.checks["network.blocked"] == ExpectedCheck("not_observable", limits=["io_uring", "not-watched"])
+    assert (label.checks["egress.direct-ip"].limits, label.checks["egress.direct-ip"].explained) == (None, [])
+
+
 # What is replaced, by what, the line of the error, and its beginning.
 WRONG = {
     "unknown key": ("truth: fires", "truht: fires", 3, "unknown key"),
@@ -118,6 +125,30 @@ WRONG = {
     ),
     "level is missing": ("    level: suspicious\n", "", 6, "a detected check has findings, places and a level"),
     "other level": ("level: suspicious", "level: bad", 9, "must be one of info, suspicious, accusing"),
+    "limits without order": (
+        "{verdict: not_detected}",
+        "{verdict: not_observable, limits: [b, a]}",
+        11,
+        "must be sorted, none twice",
+    ),
+    "limits given twice": (
+        "{verdict: not_detected}",
+        "{verdict: not_observable, limits: [a, a]}",
+        11,
+        "must be sorted, none twice",
+    ),
+    "limits of a denial": (
+        "{verdict: not_detected}",
+        "{verdict: not_detected, limits: [a]}",
+        11,
+        "what hides something allows no such verdict",
+    ),
+    "explained without findings": (
+        "{verdict: not_detected}",
+        "{verdict: not_detected, explained: []}",
+        11,
+        "a check without findings has nothing to explain",
+    ),
     "place without a line": ('"strace.log:15"', "strace.log", 10, "is no place in a file"),
     "place given twice": ('"strace.log:41+57"', '"strace.log:15"', 10, "is given twice"),
     "subject is missing": ("  egress.direct-ip:", "  egress.other:", 5, "says nothing about egress.direct-ip"),

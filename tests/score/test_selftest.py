@@ -49,7 +49,7 @@ def test_a_case_that_comes_out_as_labelled_passes(tmp_path: Path) -> None:
     )
     assert [one.check for one in outcome.checks] == sorted(case.label.checks)
     direct = next(one for one in outcome.checks if one.check == DIRECT)
-    assert direct.got == ExpectedCheck("detected", 1, ["capture.pcap#3", "strace.log:17"], "suspicious")
+    assert direct.got == ExpectedCheck("detected", 1, ["capture.pcap#3", "strace.log:17"], "suspicious", explained=[])
     assert direct.agrees
 
 
@@ -99,12 +99,16 @@ def test_the_json_form_says_the_same(tmp_path: Path, capsys: pytest.CaptureFixtu
                 "findings": 1,
                 "places": ["capture.pcap#3", "strace.log:18"],
                 "level": "suspicious",
+                "limits": None,
+                "explained": [],
             },
             "got": {
                 "verdict": "detected",
                 "findings": 1,
                 "places": ["capture.pcap#3", "strace.log:17"],
                 "level": "suspicious",
+                "limits": None,
+                "explained": [],
             },
             "reason": "1 finding",
         }
@@ -345,3 +349,25 @@ def test_a_crash_is_exit_5(tmp_path: Path, capsys: pytest.CaptureFixture[str], m
     assert code == 5
     assert "      got       error" in out.splitlines()
     assert out.splitlines()[-1] == "exit 5: a check crashed"
+
+
+@pytest.mark.parametrize(
+    ("check", "old", "new", "told"),
+    [
+        (
+            "egress.unexplained-host",
+            "limits: [not-configured]",
+            "limits: [io_uring]",
+            "      limits    expected io_uring, got not-configured",
+        ),
+        (DIRECT, "explained: []", "explained: [launcher]", "      explained expected launcher, got nothing"),
+    ],
+)
+def test_another_reason_to_be_blind_or_another_explanation_fails(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], check: str, old: str, new: str, told: str
+) -> None:
+    corpus = copied(tmp_path, FIRES)
+    edit(label_file(corpus, FIRES), old, new)
+    code, out, _ = said(capsys, corpus, "--check", check)
+    assert code == 1
+    assert told in out.splitlines()
