@@ -1,4 +1,8 @@
-"""``python -m controls list | record | verify | label | image | audit | prune``: recording, and labels."""
+"""``python -m controls list | record | verify | label | image | audit | prune``: recording, and labels.
+
+Exit status: 0 all done; 1 a case failed or differs, a server broke; 2 usage; 3 nothing can be recorded here (no root, a
+program or an image is missing); 130 interrupted.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +10,28 @@ import argparse
 import contextlib
 import datetime
 import fnmatch
+import os
+import signal
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 
+from controls.auditing import Audit
 from controls.catalog import Control, Variant, controls
 from controls.labelling import draft
+from controls.pool import Failed, each, guests_at_once
+from controls.progress import Progress
 from controls.recorder.errors import RecorderError
-from controls.recorder.record import record
-from controls.recorder.shells import Netns, Shell
-from controls.recorder.tools import scratch
-from controls.verifying import differences
+from controls.recorder.shells import SHELLS, open_shell
+from controls.working import AuditTask, Task, audit_target, record_case, verify_case
 from mcpdetect.errors import McpDetectError
-from mcpdetect.labels.loader import load_label
 from mcpdetect.model.text import shown
 from mcpdetect.model.vocabulary import LEVELS
 
 __all__ = ["main"]
+
+_DONE, _WRONG, _USAGE, _IMPOSSIBLE, _INTERRUPTED = 0, 1, 2, 3, 130
 
 
 def _chosen(patterns: list[str]) -> list[tuple[Control, Variant]]:
@@ -39,157 +47,220 @@ def _chosen(patterns: list[str]) -> list[tuple[Control, Variant]]:
     ]
 
 
-@contextlib.contextmanager
-def _shell(name: str) -> Iterator[Shell]:
-    """Give the shell of a name; a guest ends with it."""
-    if name == "netns":
-        yield Netns()
-        return
-    from controls.recorder.microvm.shell import MicroVM
-
-    with MicroVM(lambda text: print(text, file=sys.stderr, flush=True)) as shell:
-        yield shell
+def _tell(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
-def _record(chosen: list[tuple[Control, Variant]], out: Path, seed: int, shell: Shell, *, probe: bool) -> int:
+def _jobs(options: argparse.Namespace) -> int:
+    """Return how many cases are done side by side: as asked, as many as processors for 0, as many guests as fit."""
+    wanted: int = options.jobs or len(os.sched_getaffinity(0))
+    if options.shell != "microvm":
+        return wanted
+    fit = guests_at_once(wanted)
+    if fit < wanted:
+        _tell(f"{fit} instead of {wanted} side by side: more guests do not fit into the memory that is free")
+    return fit
+
+
+def _possible(options: argparse.Namespace) -> str | None:
+    """Return why nothing can be recorded here, None when something can."""
+    try:
+        with open_shell(options.shell) as shell:
+            shell.require(())
+    except RecorderError as error:
+        return str(error)
+    return None
+
+
+def _tasks(chosen: list[tuple[Control, Variant]], options: argparse.Namespace) -> list[Task]:
+    return [
+        Task(control, variant, options.out, options.seed, options.probes, options.resume, options.labels)
+        for control, variant in chosen
+    ]
+
+
+def _record(chosen: list[tuple[Control, Variant]], options: argparse.Namespace) -> int:
     """Record cases; one that fails is told, and the others go on. Return the exit status."""
-    shell.require(())
-    failed = []
-    for control, variant in chosen:
-        case = f"{control.id}/{variant.name}"
-        try:
-            folder = record(control, variant, out, seed=seed, probe=probe, shell=shell)
-        except RecorderError as error:
-            failed.append(case)
-            print(f"failed {case}: {error}", file=sys.stderr, flush=True)
-            continue
-        size = sum(path.stat().st_size for path in folder.iterdir())
-        print(f"recorded {case} ({size} bytes)", flush=True)
-    if failed:
-        print(f"{len(chosen) - len(failed)} recorded, {len(failed)} failed: {', '.join(failed)}", file=sys.stderr)
-    return 1 if failed else 0
+    tasks = _tasks(chosen, options)
+    with Progress(len(tasks), "recording", ("recorded", "kept", "failed")) as progress:
+        for task, result in each(record_case, tasks, where=options.shell, jobs=_jobs(options)):
+            if isinstance(result, Failed):
+                progress.done(task.control.id, "failed", f"failed {task.case}: {result.why}", wrong=True)
+            else:
+                word = "kept" if result.kept else "recorded"
+                progress.done(task.control.id, word, f"{word} {task.case} ({result.size} bytes)")
+    print(progress.table())
+    return _WRONG if progress.count("failed") else _DONE
 
 
-def _audit(targets: list[str], shell: Shell, out: Path, arguments: tuple[str, ...], registry: Path | None) -> int:
-    """Audit servers one after the other and print what became of each; return the exit status."""
-    from controls.auditing import audit
+def _verify(chosen: list[tuple[Control, Variant]], options: argparse.Namespace) -> int:
+    """Record labelled cases and compare; without ``--out`` the recordings go away. Return the exit status."""
+    tasks = _tasks(chosen, options)
+    with Progress(len(tasks), "verifying", ("same", "differs", "failed", "no label")) as progress:
+        for task, result in each(verify_case, tasks, where=options.shell, jobs=_jobs(options)):
+            if isinstance(result, Failed):
+                progress.done(task.control.id, "failed", f"failed    {task.case}: {result.why}", wrong=True)
+            elif result is None:
+                progress.done(task.control.id, "no label", f"no label  {task.case}")
+            else:
+                word = "differs" if result else "same"
+                lines = [f"{word:8}  {task.case}", *(f"          {one}" for one in result)]
+                progress.done(task.control.id, word, "\n".join(lines))
+    print(progress.table())
+    return _WRONG if progress.count("differs") + progress.count("failed") or not progress.count("same") else _DONE
+
+
+def _audit(options: argparse.Namespace) -> int:
+    """Audit servers and print what became of each; return the exit status."""
     from controls.registry import update
 
-    broken = 0
-    for target in targets:
-        found = audit(target, shell, out, arguments=arguments)
-        print(f"{target} {found.version}".rstrip())
-        for step in found.steps:
-            word = {True: "ok", False: "broke", None: "-"}[step.ok]
-            print(f"  {step.name:16} {word:6} {shown(step.detail, 300)}{f'  ({step.where})' if step.where else ''}")
-        for one in found.result.checks if found.result is not None else ():
-            level = (
-                f" ({len(one.findings)}, {max((item.level for item in one.findings), key=LEVELS.index)})"
-                if one.findings
-                else ""
-            )
-            print(f"  {one.check:24} {one.verdict}{level}")
-        broken += found.broke is not None
-        if registry is not None:
-            update(registry, [found], shell.name, datetime.datetime.now(datetime.UTC).date())
-        sys.stdout.flush()
-    return 1 if broken else 0
+    tasks = [AuditTask(target, options.out, tuple(options.argument)) for target in options.target]
+    with Progress(len(tasks), "auditing", ("whole", "broke", "failed")) as progress:
+        for task, found in each(audit_target, tasks, where=options.shell, jobs=_jobs(options)):
+            if isinstance(found, Failed):
+                progress.done(task.target.partition(":")[0], "failed", f"{task.target}: {found.why}", wrong=True)
+                continue
+            word = "whole" if found.broke is None else "broke"
+            progress.done(task.target.partition(":")[0], word, "\n".join(_told(found)))
+            if options.registry is not None:
+                update(options.registry, [found], options.shell, datetime.datetime.now(datetime.UTC).date())
+    print(progress.table())
+    return _WRONG if progress.count("broke") + progress.count("failed") else _DONE
+
+
+def _told(found: Audit) -> Iterator[str]:
+    """Yield the lines about one server."""
+    yield f"{found.target} {found.version}".rstrip()
+    for step in found.steps:
+        word = {True: "ok", False: "broke", None: "-"}[step.ok]
+        yield f"  {step.name:16} {word:6} {shown(step.detail, 300)}{f'  ({step.where})' if step.where else ''}"
+    for one in found.result.checks if found.result is not None else ():
+        worst = max((item.level for item in one.findings), key=LEVELS.index, default=None)
+        yield f"  {one.check:24} {one.verdict}" + (f" ({len(one.findings)}, {worst})" if worst else "")
 
 
 def _image() -> int:
     """Build the guest's image; return the exit status."""
     from controls.recorder.microvm.image import build_image, image_folder
 
-    build_image(lambda text: print(text, file=sys.stderr, flush=True))
+    build_image(_tell)
     for path in sorted(image_folder().iterdir()):
         print(f"{path} ({path.stat().st_size} bytes)")
-    return 0
+    return _DONE
 
 
-def _verify(chosen: list[tuple[Control, Variant]], labels: Path, shell: Shell, *, probe: bool) -> int:
-    """Record labelled cases into a folder that goes away, and compare; return the exit status."""
-    wrong = right = 0
-    for control, variant in chosen:
-        case = f"{control.id}/{variant.name}"
-        path = labels / "cases" / f"{case}.yaml"
-        if not path.exists():
-            print(f"no label  {case}", flush=True)
-            continue
-        with tempfile.TemporaryDirectory(prefix=scratch("verify")) as folder:
-            try:
-                found = differences(record(control, variant, Path(folder), probe=probe, shell=shell), load_label(path))
-            except (RecorderError, McpDetectError) as error:
-                found = [str(error)]
-        wrong, right = wrong + bool(found), right + (not found)
-        print(
-            f"{'differs' if found else 'same':8}  {case}" + "".join(f"\n          {one}" for one in found), flush=True
-        )
-    print(f"{right} the same, {wrong} different")
-    return 1 if wrong or not right else 0
+def _prune() -> int:
+    from controls.recorder.prune import prune
+
+    print("\n".join(f"removed {path}" for path in prune()) or "nothing to remove")
+    return _DONE
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Run the command line; return its exit status (0 done, 1 a recording failed, 2 usage)."""
-    parser = argparse.ArgumentParser(prog="python -m controls", description=__doc__)
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError("a number of cases, or 0 for as many as processors")
+    return number
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m controls", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     listing = commands.add_parser("list", help="list the cases that can be recorded")
     recording = commands.add_parser("record", help="record cases (needs root)")
     labelling = commands.add_parser("label", help="draft labels of recorded cases that have none")
     verifying = commands.add_parser("verify", help="record cases again and compare the verdicts with their labels")
+    auditing = commands.add_parser("audit", help="install, record and check real servers")
     for one in (listing, recording, labelling, verifying):
         one.add_argument("case", nargs="*", help="case ids or shell patterns, such as egress/direct-ip; default: all")
-    recording.add_argument("--out", type=Path, default=Path("corpus"), help="where bundles go (default: corpus)")
-    recording.add_argument("--seed", type=int, default=0, help="what canaries are derived from (default: 0)")
     for one in (recording, verifying):
+        one.add_argument("--seed", type=int, default=0, help="what canaries are derived from (default: 0)")
         one.add_argument(
             "--no-probes", dest="probes", action="store_false", help="do not run probes around each target"
         )
         one.add_argument(
-            "--shell", choices=["netns", "microvm"], default="netns", help="where the cell stands (default: netns)"
+            "--resume", action="store_true", help="keep bundles below --out that are whole and of the same inputs"
         )
-    commands.add_parser("image", help="build the guest's image for --shell microvm, unless it is there")
-    auditing = commands.add_parser("audit", help="install, record and check real servers")
-    auditing.add_argument("target", nargs="+", help="npm:NAME[@VERSION], pypi:NAME[==VERSION] or command:ARGV")
+    for one in (recording, verifying, auditing):
+        one.add_argument("--shell", choices=SHELLS, default="netns", help="where the cell stands (default: netns)")
+        one.add_argument(
+            "--jobs", type=_positive, default=1, metavar="N", help="side by side; 0: one a processor (default: 1)"
+        )
+    recording.add_argument("--out", type=Path, default=Path("corpus"), help="where bundles go (default: corpus)")
+    verifying.add_argument("--out", type=Path, help="keep the recordings here (default: they go away)")
     auditing.add_argument("--out", type=Path, default=Path("audits"), help="where bundles go (default: audits)")
-    auditing.add_argument("--shell", choices=["netns", "microvm"], default="netns", help="where the cell stands")
+    auditing.add_argument("target", nargs="+", help="npm:NAME[@VERSION], pypi:NAME[==VERSION] or command:ARGV")
     auditing.add_argument("--argument", action="append", default=[], help="an argument for the server; repeatable")
     auditing.add_argument("--registry", type=Path, help="JSON file that keeps what became of each server")
-    commands.add_parser("prune", help="remove what killed recordings left, and images of other versions")
-    verifying.add_argument("--labels", type=Path, default=Path("labels"), help="where labels are (default: labels)")
+    for one in (recording, verifying, labelling):
+        one.add_argument("--labels", type=Path, default=Path("labels"), help="where labels are (default: labels)")
     labelling.add_argument("--corpus", type=Path, default=Path("corpus"), help="where bundles are (default: corpus)")
-    labelling.add_argument("--labels", type=Path, default=Path("labels"), help="where labels go (default: labels)")
     labelling.add_argument("--by", required=True, help="role of the person who compares them with the evidence")
-    options = parser.parse_args(argv)
-    try:
-        if options.command == "image":
-            return _image()
-        if options.command == "audit":
-            with _shell(options.shell) as shell:
-                return _audit(options.target, shell, options.out, tuple(options.argument), options.registry)
-        if options.command == "prune":
-            from controls.recorder.prune import prune
+    commands.add_parser("image", help="build the guest's image for --shell microvm, unless it is there")
+    commands.add_parser("prune", help="remove what killed recordings left, and images of other versions")
+    return parser
 
-            print("\n".join(f"removed {path}" for path in prune()) or "nothing to remove")
-            return 0
-        chosen = _chosen(options.case)
-        if not chosen:
-            print(f"no case matches {' '.join(options.case)}", file=sys.stderr)
-            return 2
-        if options.command in ("verify", "record"):
-            with _shell(options.shell) as shell:
-                if options.command == "verify":
-                    return _verify(chosen, options.labels, shell, probe=options.probes)
-                return _record(chosen, options.out, options.seed, shell, probe=options.probes)
-        for control, variant in chosen:
-            case = f"{control.id}/{variant.name}"
-            if options.command == "list":
-                print(f"{variant.truth:7} {case}  {variant.why}")
-            elif options.command == "label":
-                print(f"{case}: {draft(control, variant, options.corpus, options.labels, options.by)}", flush=True)
+
+@contextlib.contextmanager
+def _ending_properly() -> Iterator[None]:
+    """Make SIGTERM end what is under way as Ctrl-C does: cells, guests and folders are taken down."""
+
+    def interrupt(_: int, __: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command line; return its exit status, see the module."""
+    parser = _parser()
+    options = parser.parse_args(argv)
+    if options.command == "verify" and options.resume and options.out is None:
+        parser.error("--resume needs --out: without it nothing is kept")
+    try:
+        with _ending_properly():
+            return _run(options)
     except (RecorderError, McpDetectError) as error:
-        print(error, file=sys.stderr)
-        return 1
-    return 0
+        _tell(str(error))
+        return _WRONG
+    except KeyboardInterrupt:
+        _tell("interrupted; what was under way is taken down")
+        return _INTERRUPTED
+
+
+def _run(options: argparse.Namespace) -> int:
+    if options.command == "image":
+        return _image()
+    if options.command == "prune":
+        return _prune()
+    chosen = [] if options.command == "audit" else _chosen(options.case)
+    if options.command != "audit" and not chosen:
+        _tell(f"no case matches {' '.join(options.case)}")
+        return _USAGE
+    if options.command in ("record", "verify", "audit"):
+        problem = _possible(options)
+        if problem is not None:
+            _tell(problem)
+            return _IMPOSSIBLE
+    if options.command == "audit":
+        return _audit(options)
+    if options.command == "record":
+        return _record(chosen, options)
+    if options.command == "verify":
+        return _verify(chosen, options)
+    for control, variant in chosen:
+        case = f"{control.id}/{variant.name}"
+        if options.command == "list":
+            print(f"{variant.truth:7} {case}  {variant.why}")
+        else:
+            print(f"{case}: {draft(control, variant, options.corpus, options.labels, options.by)}", flush=True)
+    return _DONE
 
 
 if __name__ == "__main__":

@@ -92,7 +92,7 @@ DENIALS: dict[str, Denial] = {
     "gateway-reject-no-route": _gateway("reject with icmpx no-route", names=True),
     "gateway-drop-tcp": _gateway_only("tcp", "meta l4proto tcp"),
     "gateway-drop-udp": _gateway_only("udp", "meta l4proto udp"),
-    "gateway-drop-port": _gateway_only("port", "tcp dport { 80, 443 }"),
+    "gateway-drop-port": _gateway_only("port", "meta l4proto tcp ct original proto-dst { 80, 443 }"),
     "gateway-reject-reset": Denial(
         "internet",
         "input",

@@ -21,6 +21,7 @@ from controls.recorder.cell import GATEWAY4, Cell
 from controls.recorder.denial import DENIALS
 from controls.recorder.job import Captured, Job
 from controls.recorder.probes import fresh_nonces
+from controls.recorder.resume import inputs_of
 from controls.recorder.room import CONTROL, STRACE_OPTIONS
 from controls.recorder.shells import Netns, Shell
 from controls.recorder.tools import scratch
@@ -125,6 +126,7 @@ def record(
         if variant.expectations:
             shutil.copyfile(control.folder / variant.expectations, bundle / "expect.yaml")
         manifest = _manifest(control, variant, seed, job, captured, shell.name, watch, bundle)
+        manifest.inputs = inputs_of(control, variant, seed=seed, probe=probe, where=shell.name)
         text = json.dumps(dataclasses.asdict(manifest), indent=1, ensure_ascii=True)
         (bundle / "manifest.json").write_text(text + "\n")
         final = out / case

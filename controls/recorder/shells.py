@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -10,7 +11,10 @@ from controls.recorder.capture import capture
 from controls.recorder.job import Captured, Job
 from controls.recorder.tools import require
 
-__all__ = ["Netns", "Shell"]
+__all__ = ["SHELLS", "Netns", "Shell", "open_shell"]
+
+SHELLS = ("netns", "microvm")
+"""Names that ``open_shell`` knows."""
 
 
 class Shell(Protocol):
@@ -49,3 +53,21 @@ class Netns:
     def capture(self, job: Job, programs: Path, watch: Path) -> Captured:
         """Record a job in namespaces of this machine."""
         return capture(job, programs, watch)
+
+
+@contextlib.contextmanager
+def open_shell(name: str, say: Callable[[str], None] = lambda text: None) -> Iterator[Shell]:
+    """Give the shell of a name; a guest ends with it.
+
+    Args:
+        name: one of ``SHELLS``.
+        say: told what takes long.
+    """
+    if name == "netns":
+        yield Netns()
+        return
+    # Loaded where a guest is wanted: it brings asyncio and QEMU's protocol along.
+    from controls.recorder.microvm.shell import MicroVM
+
+    with MicroVM(say) as shell:
+        yield shell

@@ -191,6 +191,7 @@ class Manifest:
         expect: path inside the bundle of an expectations file, where the case has one.
         probes: the probes that were run, if any.
         truth: what really happened, beside the evidence.
+        inputs: hash of all that the recording was made from, by which the recorder knows that it need not repeat it.
     """
 
     __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
@@ -208,3 +209,4 @@ class Manifest:
     expect: str | None = None
     probes: list[ManifestProbe] = field(default_factory=list)
     truth: list[ManifestTruth] = field(default_factory=list)
+    inputs: str | None = None

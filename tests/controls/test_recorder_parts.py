@@ -75,8 +75,11 @@ def test_an_unknown_denial_or_dns_mode_is_refused(tmp_path: Path) -> None:
 
 
 def test_every_denial_does_something() -> None:
-    assert len(DENIALS) == 18
-    assert all(bool(one.hook) + bool(one.routes) + one.link + bool(one.dns) == 1 for one in DENIALS.values())
+    assert len(DENIALS) == 33
+    assert all(
+        bool(one.hook) + bool(one.routes) + one.link + bool(one.dns) + one.gone + bool(one.confine) == 1
+        for one in DENIALS.values()
+    )
 
 
 def test_the_command_line_lists_cases(capsys: pytest.CaptureFixture[str]) -> None:
@@ -93,6 +96,6 @@ def test_a_recording_that_fails_says_why(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 1000)
-    assert main(["record", "egress/direct-ip/c-tcp4", "--out", str(tmp_path)]) == 1
+    assert main(["record", "egress/direct-ip/c-tcp4", "--out", str(tmp_path)]) == 3
     assert capsys.readouterr().err.startswith("recording makes network namespaces and needs root")
     assert list(tmp_path.iterdir()) == []
