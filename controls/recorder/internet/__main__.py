@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import socket
 import sys
 from pathlib import Path
 
@@ -20,8 +21,9 @@ from controls.recorder.internet.sinks import Sinks
 from controls.recorder.internet.streams import TlsServer
 from controls.recorder.internet.upstream import upstream
 
+_FAMILIES = (socket.AF_INET, socket.AF_INET6)
 _GRACE = 1.0
-"""Seconds that connections have to end by themselves."""
+"""Seconds in which cut connections write their last line."""
 
 
 def _ordered() -> None:
@@ -34,6 +36,12 @@ def _ordered() -> None:
         asyncio.get_running_loop().remove_reader(sys.stdin)
 
 
+def _listener(family: socket.AddressFamily, port: int) -> socket.socket:
+    sock = socket.create_server(("", port), family=family, backlog=1024)
+    sock.setblocking(False)
+    return sock
+
+
 async def _main(settings: Settings) -> None:
     loop = asyncio.get_running_loop()
     over = asyncio.Event()
@@ -44,17 +52,15 @@ async def _main(settings: Settings) -> None:
     datagrams = Datagrams(names, journal)
     datagrams.open(SINK_PORT)
     await upstream(names, journal, DNS_PORT)
-    for address in ("0.0.0.0", "::"):
-        await asyncio.start_server(sinks.serve, address, SINK_PORT)
+    listening = [asyncio.ensure_future(sinks.listen(_listener(family, SINK_PORT))) for family in _FAMILIES]
     loop.add_reader(sys.stdin, _ordered)
     print("ready", flush=True)
     await over.wait()
     datagrams.close()
-    waiting = asyncio.all_tasks() - {asyncio.current_task()}
+    waiting = {*listening, *asyncio.all_tasks()} - {asyncio.current_task()}
     for task in waiting:
         task.cancel()
-    if waiting:
-        await asyncio.wait(waiting, timeout=_GRACE)
+    await asyncio.wait(waiting, timeout=_GRACE)
     journal.close()
 
 

@@ -176,11 +176,11 @@ class Authority:
         # One key serves every leaf: what differs is the name.
         self._leaf_key = ec.generate_private_key(ec.SECP256R1())
 
-    def leaf(self, name: str) -> bytes:
+    def leaf(self, *names: str) -> bytes:
         """Return key and certificate chain (PEM) of a server.
 
         Args:
-            name: a host name, or an IP address as text.
+            names: host names, and IP addresses as text.
 
         Raises:
             ValueError: no certificate can hold such a name.
@@ -199,7 +199,7 @@ class Authority:
             .serial_number(x509.random_serial_number())
             .not_valid_before(_FROM)
             .not_valid_after(_UNTIL)
-            .add_extension(x509.SubjectAlternativeName([_general(name)]), critical=False)
+            .add_extension(x509.SubjectAlternativeName([_general(name) for name in names]), critical=False)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_usage(authority=False), critical=True)
             .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)

@@ -7,7 +7,7 @@ Every line has ``t`` (epoch nanoseconds) and ``kind``:
                 the client dialled), ``name`` (whose address that is, null for nobody's)
 ``received``    its next bytes: ``layer`` (``tcp``, or ``tls`` for what was inside), ``bytes`` (base64)
 ``tls``         a finished handshake: ``sni``, ``alpn``, ``version``, ``cipher``
-``tls-failed``  a handshake that the client or the server broke off: ``sni``, ``why``
+``tls-failed``  a handshake that the client or the server broke off: ``sni``, ``why``, and ``bytes`` as they came
 ``request``     an HTTP request: ``protocol``, ``scheme``, ``method``, ``host``, ``path``, ``headers``, ``body``
                 (base64), ``body_size`` where it is longer than that
 ``query``       a DNS query: ``over`` (``udp``, ``tcp``, ``tls``, ``https``, ``dnsmasq``), ``name``, ``type``,

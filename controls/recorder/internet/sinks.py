@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import ipaddress
 import re
 import socket
@@ -21,6 +20,7 @@ PATIENCE = 10.0
 """Seconds without a byte after which a connection is closed."""
 DNS_TCP, DNS_TLS = 53, 853
 
+_PAUSE = 0.02
 _DEEPEST = 4
 """Most layers of TLS and proxies inside one another."""
 _MOST_LINE = 16384
@@ -31,9 +31,8 @@ _REQUEST_LINE = re.compile(rb"[A-Z]{3,16}+ [^ \r\n]++ HTTP/1\.[01]\r?\n")
 _REQUEST_START = re.compile(rb"[A-Z]{3,16}+ [^\r\n]*+\Z")
 
 
-def destination(writer: asyncio.StreamWriter) -> Endpoint:
+def destination(sock: socket.socket) -> Endpoint:
     """Return what a client dialled, before the packet was redirected to the sink."""
-    sock: socket.socket = writer.get_extra_info("socket")
     local = sock.getsockname()
     try:
         if sock.family == socket.AF_INET:
@@ -64,13 +63,20 @@ class _Journalled:
         self._number = number
         self._layer = layer
         self._back = b""
+        self._ahead = b""
         self.quiet = False
+
+    async def peek(self) -> bytes:
+        """Return what ``read`` will, which goes into the journal only then."""
+        if not self._back and not self._ahead:
+            self._ahead = await self._below.read()
+        return self._back or self._ahead
 
     async def read(self) -> bytes:
         if self._back:
             back, self._back = self._back, b""
             return back
-        data = await self._below.read()
+        data, self._ahead = self._ahead or await self._below.read(), b""
         if data and not self.quiet:
             self._journal.write("received", connection=self._number, layer=self._layer, bytes=data)
         return data
@@ -98,45 +104,56 @@ class Sinks:
         self._tls = tls
         self._patience = patience
         self._web = Web(names, journal)
+        self._serving: set[asyncio.Task[None]] = set()
 
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def listen(self, server: socket.socket) -> None:
+        """Serve every connection to a listening socket, which is not blocking, until cancelled."""
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                sock, peer = await loop.sock_accept(server)
+            except OSError:
+                # The client is gone already, or it has opened more connections than there are descriptors.
+                await asyncio.sleep(_PAUSE)
+                continue
+            task = asyncio.ensure_future(self.serve(sock, (plain(peer[0]), peer[1])))
+            self._serving.add(task)
+            task.add_done_callback(self._serving.discard)
+
+    async def serve(self, sock: socket.socket, peer: Endpoint) -> None:
         """Serve one connection to its end."""
-        peer = writer.get_extra_info("peername")
-        to = destination(writer)
-        number = self._journal.connection((plain(peer[0]), peer[1]), to, self._names.name_of(to[0]))
-        stream = Plain(reader, writer, self._patience)
+        to = destination(sock)
+        name = self._names.name_of(to[0])
+        number = self._journal.connection(peer, to, name)
         by = "sink"
         try:
-            by = await self._layer(stream, Line(number, self._names.name_of(to[0]) or to[0], to[1], "http"), 0)
+            by = await self._layer(Plain(sock, self._patience), Line(number, name or to[0], to[1], "http", (to[0],)), 0)
         except Ended as end:
             by = end.by
         finally:
             self._journal.write("closed", connection=number, by=by)
-            writer.close()
-            with contextlib.suppress(OSError):
-                await writer.wait_closed()
+            sock.close()
 
     async def _layer(self, stream: Stream, line: Line, depth: int) -> str:
         """Serve what is in a stream; return who ended it."""
-        first = await stream.read()
-        if not first:
-            return "client"
-        stream.unread(first)
-        if first[0] == 0x16 and first[1:2] in (b"", b"\x03") and depth < _DEEPEST:
-            if isinstance(stream, _Journalled):
-                stream.quiet = True
-            return await self._secure(stream, line, depth)
         if not isinstance(stream, _Journalled):
             stream = _Journalled(stream, self._journal, line.number, "tls" if line.scheme == "https" else "tcp")
+        first = await stream.peek()
+        if not first:
+            return "client"
+        if first[0] == 0x16 and first[1:2] in (b"", b"\x03") and depth < _DEEPEST:
+            # It goes into the journal as what is inside.
+            stream.quiet = True
+            return await self._secure(stream, line, depth)
         return await self._speak(stream, line, depth)
 
     async def _secure(self, stream: Stream, line: Line, depth: int) -> str:
         """Serve what is inside of TLS (RFC 8446 section 5.1: a record of type 22, version 3.x)."""
-        inner = Wrapped(stream, self._tls, line.host)
+        inner = Wrapped(stream, self._tls, tuple(dict.fromkeys((line.host, *line.dialled))))
         try:
             alpn, version, cipher = await inner.handshake()
         except Ended as end:
-            self._journal.write("tls-failed", connection=line.number, sni=inner.sni, why=str(end))
+            self._journal.write("tls-failed", connection=line.number, sni=inner.sni, why=str(end), bytes=inner.raw)
             raise
         self._journal.write("tls", connection=line.number, sni=inner.sni, alpn=alpn, version=version, cipher=cipher)
         try:
@@ -167,7 +184,7 @@ class Sinks:
         if to is None or depth >= _DEEPEST:
             return "client"
         self._journal.write("tunnel", connection=line.number, to=list(to))
-        return await self._layer(stream, Line(line.number, to[0], to[1], "http"), depth + 1)
+        return await self._layer(stream, Line(line.number, to[0], to[1], "http", (to[0],)), depth + 1)
 
     async def _enough(self, stream: _Journalled, line: Line) -> bytes:
         """Read until it is plain what is spoken."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import socket
 import ssl
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +18,7 @@ __all__ = ["Ended", "Plain", "Stream", "TlsServer", "Wrapped"]
 _T = TypeVar("_T")
 _READ = 65536
 _MOST_CONTEXTS = 256
+_MOST_RAW = 65536
 _PROTOCOLS = ("h2", "http/1.1", "http/1.0", "dot")
 """ALPN names that are taken, in the server's order."""
 
@@ -48,17 +50,19 @@ class Stream(Protocol):
 class Plain:
     """A TCP connection.
 
+    A client that hangs up on what it is told has often said something before: writing that fails ends nothing, and all
+    that came is read first.
+
     Args:
-        reader: its end of asyncio.
-        writer: likewise.
+        sock: the connection, not blocking.
         patience: seconds without a byte after which it is ended.
     """
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, patience: float) -> None:
-        self._reader = reader
-        self._writer = writer
+    def __init__(self, sock: socket.socket, patience: float) -> None:
+        self._sock = sock
         self._patience = patience
         self._back = b""
+        self._deaf = False
 
     async def read(self) -> bytes:
         """Return what comes next."""
@@ -66,21 +70,22 @@ class Plain:
             back, self._back = self._back, b""
             return back
         try:
-            return await asyncio.wait_for(self._reader.read(_READ), self._patience)
+            return await asyncio.wait_for(asyncio.get_running_loop().sock_recv(self._sock, _READ), self._patience)
         except TimeoutError as error:
             raise Ended("idle") from error
         except OSError as error:
             raise Ended("client", str(error)) from error
 
     async def write(self, data: bytes) -> None:
-        """Send."""
+        """Send, as long as the client takes it."""
+        if self._deaf:
+            return
         try:
-            self._writer.write(data)
-            await asyncio.wait_for(self._writer.drain(), self._patience)
+            await asyncio.wait_for(asyncio.get_running_loop().sock_sendall(self._sock, data), self._patience)
         except TimeoutError as error:
             raise Ended("idle") from error
-        except OSError as error:
-            raise Ended("client", str(error)) from error
+        except OSError:
+            self._deaf = True
 
     def unread(self, data: bytes) -> None:
         """Put back what was read."""
@@ -99,22 +104,22 @@ class TlsServer:
         self._file = authority
         self._authority: Authority | None = None
         self._protocols = protocols
-        self._contexts: dict[str, ssl.SSLContext] = {}
+        self._contexts: dict[tuple[str, ...], ssl.SSLContext] = {}
 
-    def context(self, name: str) -> ssl.SSLContext:
-        """Return the context of a server with a certificate for ``name``.
+    def context(self, names: tuple[str, ...]) -> ssl.SSLContext:
+        """Return the context of a server with a certificate for ``names``, whose protocols are the first one's.
 
         Raises:
             ValueError: no certificate can hold that name.
         """
-        found = self._contexts.get(name)
+        found = self._contexts.get(names)
         if found is None:
             if self._authority is None:
                 self._authority = Authority(self._file)
-            found = _context(self._authority.leaf(name), self._protocols(name) or _PROTOCOLS)
+            found = _context(self._authority.leaf(*names), self._protocols(names[0]) or _PROTOCOLS)
             if len(self._contexts) >= _MOST_CONTEXTS:
                 self._contexts.pop(next(iter(self._contexts)))
-            self._contexts[name] = found
+            self._contexts[names] = found
         return found
 
 
@@ -137,22 +142,24 @@ class Wrapped:
     Args:
         below: the stream that carries it.
         server: gives the contexts.
-        fallback: the name or address whose certificate is shown to a client that names no server.
+        fallback: the names and addresses of the certificate shown to a client that names no server.
 
     Attributes:
         sni: the name that the client asked for, None before and without.
+        raw: what the client sent until the handshake ended or failed.
     """
 
-    def __init__(self, below: Stream, server: TlsServer, fallback: str) -> None:
+    def __init__(self, below: Stream, server: TlsServer, fallback: tuple[str, ...]) -> None:
         self._below = below
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._back = b""
         self.sni: str | None = None
+        self.raw = b""
 
         def choose(tls: ssl.SSLObject, name: str | None, _: ssl.SSLContext) -> int | None:
             self.sni = name
             try:
-                tls.context = server.context((name or fallback).lower())
+                tls.context = server.context((name.lower(),) if name else fallback)
             except ValueError:
                 return ssl.ALERT_DESCRIPTION_UNRECOGNIZED_NAME
             return None
@@ -211,6 +218,8 @@ class Wrapped:
                 await self._flush()
                 data = await self._below.read()
                 if data:
+                    if self._tls.version() is None and len(self.raw) < _MOST_RAW:
+                        self.raw += data
                     self._incoming.write(data)
                 else:
                     self._incoming.write_eof()

@@ -34,6 +34,7 @@ class Line:
         host: the server's name as far as known: what was dialled, or what TLS asked for.
         port: the port that was dialled.
         scheme: ``http``, or ``https`` inside of TLS.
+        dialled: what a certificate must hold for a client that names nobody.
         alpn: the protocol that TLS settled on.
     """
 
@@ -41,6 +42,7 @@ class Line:
     host: str
     port: int
     scheme: str
+    dialled: tuple[str, ...] = ()
     alpn: str | None = None
 
     @property
