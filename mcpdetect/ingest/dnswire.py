@@ -13,34 +13,37 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from mcpdetect.ingest.dnscodes import rcode_name, type_name
+from mcpdetect.ingest.dnsname import MOST_NAME, PLAIN, CutError, DnsFormatError, read_name
 from mcpdetect.model.addresses import canonical
 from mcpdetect.model.net import DnsRecord
 from mcpdetect.model.text import text_of
 
-__all__ = ["DnsFormatError", "DnsMessage", "address_text", "parse_message", "rcode_name", "type_name"]
+__all__ = [
+    "DnsFormatError",
+    "DnsMessage",
+    "Question",
+    "address_text",
+    "parse_message",
+    "plain_message",
+    "plain_question",
+    "rcode_name",
+    "type_name",
+]
+
+Question = tuple[str | None, str | None, str]
+"""Folded name, spelled name where the letter case differs, type; as in ``DnsQuery``."""
 
 _HEADER = struct.Struct("!HHHHHH")
 _RECORD = struct.Struct("!HHIH")
-_TTL_LENGTH = struct.Struct("!IH")
+_TTL_LENGTH = struct.Struct("!IH").unpack_from
 _LOW_RCODES = [rcode_name(number) for number in range(16)]
-_PLAIN_ADDRESS = frozenset({b"\xc0\x0c\0\x01", b"\xc0\x0c\0\x1c"})
+_PLAIN_ADDRESS = {b"\xc0\x0c\0\x01": 4, b"\xc0\x0c\0\x1c": 16}
 _PAIR = struct.Struct("!HH")
-_PLAIN = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
-_ESCAPED = {byte: chr(byte) if byte in _PLAIN else f"\\{byte:03d}" for byte in range(256)} | {0x2E: "\\."}
 _NAME_TYPES = frozenset({2, 5, 12, 39})  # NS, CNAME, PTR, DNAME: the data is one name
 _OPT, _MX, _SRV, _TXT, _A, _AAAA, _SVCB, _HTTPS = 41, 15, 33, 16, 1, 28, 64, 65
 _IPV4HINT, _IPV6HINT = 4, 6  # RFC 9460 §14.3.2
-_MOST_NAME = 255  # RFC 1035 §2.3.4, length octets and the root's included
-_MOST_JUMPS = 127  # a name of 255 bytes has at most 127 labels, and one pointer behind each is enough
+_new = object.__new__
 _MOST_TEXT = 4096  # bytes of TXT or of an unknown record that are kept
-
-
-class DnsFormatError(ValueError):
-    """Bytes that are no DNS message, or one whose first question cannot be read."""
-
-
-class _CutError(DnsFormatError):
-    """The message goes on behind the end of the buffer."""
 
 
 @dataclass(slots=True)
@@ -63,7 +66,7 @@ class DnsMessage:
     response: bool
     rcode: str
     truncated: bool
-    questions: list[tuple[str | None, str | None, str]]
+    questions: list[Question]
     records: list[DnsRecord]
     damage: str = field(default="")
 
@@ -92,8 +95,6 @@ def parse_message(data: bytes, *, cut: bool = False) -> DnsMessage:
     """
     if len(data) < 12:
         raise DnsFormatError(f"{len(data)} bytes are no DNS header")
-    ttl: int
-    length: int
     ident, flags, questions, answers, authorities, additional = _HEADER.unpack_from(data)
     message = DnsMessage(ident, flags >= 0x8000, _LOW_RCODES[flags & 15], flags & 0x0200 != 0, [], [])
     known: dict[int, tuple[str, int]] = {}
@@ -109,21 +110,8 @@ def parse_message(data: bytes, *, cut: bool = False) -> DnsMessage:
                 known[12] = common[1]
                 at = zero + 5
                 questions = 0
-                owner = common[0][0] or ""
-                # c00c 0001 0001 0000003c 0004 cb007107: an address of the name asked for; the rest goes the common way
-                while answers and at + 12 <= len(data) and data[at : at + 4] in _PLAIN_ADDRESS:
-                    ttl, length = _TTL_LENGTH.unpack_from(data, at + 6)
-                    if length != (4 if data[at + 3] == _A else 16) or at + 12 + length > len(data):
-                        break
-                    record = DnsRecord.__new__(DnsRecord)  # the constructor takes three times as long
-                    record.name = owner
-                    record.type = "A" if length == 4 else "AAAA"
-                    record.value = address_text(data[at + 12 : at + 12 + length])
-                    record.ttl = ttl if ttl < 0x80000000 else 0
-                    record.hints = []
-                    message.records.append(record)
-                    at += 12 + length
-                    answers -= 1
+                at = _addresses(data, at, answers, common[0][0] or "", message.records)
+                answers -= len(message.records)
                 if not (answers or authorities or additional):
                     return message
         at = _read_questions(data, at, questions, message, known)
@@ -131,7 +119,7 @@ def parse_message(data: bytes, *, cut: bool = False) -> DnsMessage:
         for section, count in ((0, answers), (1, authorities), (2, additional)):
             for _ in range(count):
                 at = _read_record(data, at, section, message, known, targets, flags & 15)
-    except _CutError as error:
+    except CutError as error:
         if not cut and questions and not message.questions:
             raise
         if cut and len(message.questions) < questions:
@@ -144,34 +132,107 @@ def parse_message(data: bytes, *, cut: bool = False) -> DnsMessage:
     return message
 
 
+def plain_message(data: bytes) -> DnsMessage | None:
+    """Read a message as most are: one plain question, and behind it nothing or addresses of the name asked for.
+
+    Returns:
+        What ``parse_message`` returns for it; None for any other message.
+    """
+    # 1234 8180 0001 0002 0000 0000
+    if data[4:6] != b"\0\1" or data[8:12] != b"\0\0\0\0" or (zero := data.find(b"\0", 12)) < 0:
+        return None
+    common = _question(data[12 : zero + 5])
+    if common is None:
+        return None
+    records: list[DnsRecord] = []
+    count = (data[6] << 8) | data[7]
+    if count:
+        _addresses(data, zero + 5, count, common[0][0] or "", records)
+        if len(records) != count:
+            return None
+    message = DnsMessage.__new__(DnsMessage)
+    message.id = (data[0] << 8) | data[1]
+    message.response = data[2] >= 0x80
+    message.rcode = _LOW_RCODES[data[3] & 15]
+    message.truncated = data[2] & 2 != 0
+    message.questions = [common[0]]
+    message.records = records
+    message.damage = ""
+    return message
+
+
+def plain_question(raw: bytes) -> Question | None:
+    """Return the question that ``raw`` is from its first byte to its last; None where it is not, or not a plain one."""
+    if raw.find(b"\0") + 5 != len(raw):
+        return None
+    common = _question(raw)
+    return None if common is None else common[0]
+
+
+def _addresses(data: bytes, at: int, count: int, owner: str, records: list[DnsRecord]) -> int:
+    """Read up to ``count`` addresses of the first question's name into ``records``; return the offset behind them.
+
+    It stops at the first record that is anything else, or is not all there.
+    """
+    ttl: int
+    length: int
+    size = len(data)
+    while count and at + 12 <= size:
+        # c00c 0001 0001 0000003c 0004 cb007107
+        kind = data[at : at + 4]
+        if kind not in _PLAIN_ADDRESS:
+            break
+        ttl, length = _TTL_LENGTH(data, at + 6)
+        at += 12
+        if length != _PLAIN_ADDRESS[kind] or at + length > size:
+            return at - 12
+        record = _new(DnsRecord)  # the constructor takes three times as long
+        record.name = owner
+        record.type = "A" if length == 4 else "AAAA"
+        record.value = address_text(data[at : at + length])
+        record.ttl = ttl if ttl < 0x80000000 else 0
+        record.hints = []
+        records.append(record)
+        at += length
+        count -= 1
+    return at
+
+
 @lru_cache(maxsize=16384)
-def _question(raw: bytes) -> tuple[tuple[str | None, str | None, str], tuple[str, int]] | None:
+def _question(raw: bytes) -> tuple[Question, tuple[str, int]] | None:
     """Read one question that is exactly ``raw``: how nearly every message begins, and its answer again.
 
     Returns:
         The question, and its name with its length for later pointers; None when it needs the careful way.
     """
     end = len(raw) - 5
-    if end < 0 or end >= _MOST_NAME:
+    if end < 0 or end >= MOST_NAME or raw[end]:
         return None
+    labels: list[bytes] = []
     at = 0
     while at < end:
-        if raw[at] > 63:
+        length = raw[at]
+        if length > 63:
             return None
-        at += 1 + raw[at]
+        at += 1
+        labels.append(raw[at : at + length])
+        at += length
     if at != end:
         return None
-    spelled, _ = _name(raw, 0, {})
+    text = b".".join(labels)
+    # what is left are the dots between labels, unless a label needs escapes
+    plain = not labels or len(text.translate(None, PLAIN)) == len(labels) - 1
+    spelled = text.decode("ascii") if plain else read_name(raw, 0, {})[0]
     number = (raw[end + 1] << 8) | raw[end + 2]
     return (*_folded(spelled), type_name(number)), (spelled, end + 1)
 
 
 def _read_questions(data: bytes, at: int, count: int, message: DnsMessage, known: dict[int, tuple[str, int]]) -> int:
     for _ in range(count):
-        spelled, at = _name(data, at, known)
+        spelled, at = read_name(data, at, known)
         if at + 4 > len(data):
             message.questions.append((*_folded(spelled), ""))
-            raise _CutError("a question is cut behind its name")
+            raise CutError("a question is cut behind its name")
         number = (data[at] << 8) | data[at + 1]
         message.questions.append((*_folded(spelled), type_name(number)))
         at += 4
@@ -197,9 +258,9 @@ def _read_record(
     if first is not None:
         owner, at = first[0], at + 2
     else:
-        owner, at = _name(data, at, known)
+        owner, at = read_name(data, at, known)
     if at + 10 > len(data):
-        raise _CutError("a record is cut in its header")
+        raise CutError("a record is cut in its header")
     number: int
     ttl: int
     length: int
@@ -207,7 +268,7 @@ def _read_record(
     at += 10
     end = at + length
     if end > len(data):
-        raise _CutError(f"a record claims {length} bytes of data, {len(data) - at} are there")
+        raise CutError(f"a record claims {length} bytes of data, {len(data) - at} are there")
     if number == _OPT:
         if section == 2 and ttl >> 24:  # RFC 6891 §6.1.3: the upper bits of the response code
             message.rcode = rcode_name((ttl >> 24 << 4) | low_rcode)
@@ -238,14 +299,14 @@ def _value(
     if (number == _A and length == 4) or (number == _AAAA and length == 16):
         return address_text(data[at:end]), None, []
     if number in _NAME_TYPES:
-        name = _name(data, at, known)[0].lower()
+        name = read_name(data, at, known)[0].lower()
         return name, name, []
     if number == _MX and length > 2:
-        name = _name(data, at + 2, known)[0].lower()
+        name = read_name(data, at + 2, known)[0].lower()
         return f"{(data[at] << 8) | data[at + 1]} {name}", name, []
     if number == _SRV and length > 6:
         priority, weight = _PAIR.unpack_from(data, at)
-        name = _name(data, at + 6, known)[0].lower()
+        name = read_name(data, at + 6, known)[0].lower()
         return f"{priority} {weight} {(data[at + 4] << 8) | data[at + 5]} {name}", name, []
     if number == _TXT:
         return text_of(_strings(data, at, end)), None, []
@@ -276,7 +337,7 @@ def _service(
     A target of ``.`` stands for the owner (§2.5.2), and in alias mode, priority 0, for "no such service" (§2.5.1).
     """
     priority = (data[at] << 8) | data[at + 1]
-    name, at = _name(data, at + 2, known)
+    name, at = read_name(data, at + 2, known)
     target = name.lower() or (owner if priority else "")
     hints: list[str] = []
     while at + 4 <= end:
@@ -288,62 +349,3 @@ def _service(
                 hints.append(address_text(data[first : first + size]))
         at += length
     return target, target or None, hints
-
-
-def _name(data: bytes, at: int, known: dict[int, tuple[str, int]]) -> tuple[str, int]:
-    """Read a name; return it with its letter case and escapes, and the offset behind it.
-
-    ``known`` keeps the names by offset, so that no part of a message is walked twice. A pointer must lead backwards
-    (RFC 1035 §4.1.4: a *prior* occurrence), which rules out every loop.
-    """
-    labels: list[str] = []
-    visited: list[tuple[int, int, int]] = [(at, 0, 0)]
-    lowest = at
-    behind = 0
-    length = 1
-    size = len(data)
-    tail = ""
-    while True:
-        if at >= size:
-            raise _CutError("a name is cut")
-        head = data[at]
-        if head == 0:
-            at += 1
-            break
-        if head < 64:
-            label = data[at + 1 : at + 1 + head]
-            if len(label) < head:
-                raise _CutError("a name is cut in a label")
-            length += head + 1
-            if length > _MOST_NAME:
-                raise DnsFormatError("a name is longer than 255 bytes")
-            if label.translate(None, _PLAIN):
-                labels.append("".join([_ESCAPED[byte] for byte in label]))
-            else:
-                labels.append(label.decode("ascii"))
-            at += 1 + head
-            continue
-        if head < 192:
-            raise DnsFormatError(f"a label of the unknown kind 0x{head & 0xC0:02x}")
-        if at + 2 > size:
-            raise _CutError("a name is cut in a pointer")
-        target = ((head & 0x3F) << 8) | data[at + 1]
-        behind = behind or at + 2
-        found = known.get(target)
-        if found is not None and target < lowest:
-            tail, rest = found
-            length += rest - 1
-            if length > _MOST_NAME:
-                raise DnsFormatError("a name is longer than 255 bytes")
-            break
-        if target >= lowest or target < 12:
-            raise DnsFormatError(f"a compression pointer to offset {target} does not lead backwards to a name")
-        if len(visited) > _MOST_JUMPS:
-            raise DnsFormatError("a name of more than 127 compression pointers")
-        visited.append((target, len(labels), length - 1))
-        lowest = at = target
-    if tail:
-        labels.append(tail)
-    for place, first, before in visited:
-        known[place] = (".".join(labels[first:]), length - before)
-    return known[visited[0][0]][0], behind or at

@@ -28,6 +28,13 @@ def test_several_questions_are_all_read() -> None:
     assert message.questions == [("tcp.example.test", None, "AAAA"), ("second.example.test", None, "AAAA")]
 
 
+def test_a_question_cut_behind_its_name_is_not_read_as_a_shorter_one() -> None:
+    # the two bytes that are left of the type must not be taken for the type and class of the root
+    message = parse_message(bytes.fromhex("1234 0100 0001 0000 0000 0000 01 61 00 00 01"))
+    assert message.questions == [("a", None, "")]
+    assert message.damage == "a question is cut behind its name"
+
+
 def test_the_root_is_an_empty_name() -> None:
     assert parse_message(pack("!HHHHHH", 1, 0, 1, 0, 0, 0) + b"\0\0\x02\0\x01").questions == [("", None, "NS")]
 

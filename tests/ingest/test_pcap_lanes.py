@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import fields
 from pathlib import Path
 
@@ -9,7 +10,10 @@ import pytest
 from packets import (
     ACK,
     CLIENT,
+    CLIENT6,
+    PUSH,
     SERVER,
+    SERVER6,
     SYN,
     T0,
     answer,
@@ -20,19 +24,23 @@ from packets import (
     flow,
     interface,
     ip4,
+    ip6,
     option,
     pcap,
     question,
     read,
     record,
     section,
+    sll,
     sll2,
     tcp,
     udp,
 )
 
-from mcpdetect.model.event import Event
+from mcpdetect.ingest.pcap.reading import Reading
+from mcpdetect.model.event import Event, Unparsed
 from mcpdetect.model.net import DnsAnswer, DnsQuery, NetFlow
+from mcpdetect.model.observation import Observation
 
 REPLY = answer("a.example.test", (b"\xc0\x0c", 1, b"\x01\x02\x03\x04"))
 FRAMES = [
@@ -119,3 +127,67 @@ def test_a_payload_before_the_syn_ack_is_read_where_it_begins(tmp_path: Path) ->
         ("tls.client_hello", 3, "late.example.test")
     ]
     assert observation.losses == []
+
+
+GET = b"GET /one HTTP/1.1\r\nHost: w.example.test\r\n\r\n"
+
+
+def conversations() -> list[tuple[int, bytes]]:
+    """EtherType and IP packet of everything that the lane takes, and of some that it must leave."""
+    packets = [(0x0800, frame[14:]) for frame in (*FRAMES, *flow([(0, GET), (len(GET), GET), (2 * len(GET), b"x")]))]
+    packets += [(0x0800, frame[14:]) for frame in flow([(0, GET[:20]), (20, GET[20:])], port=40010, other=80)]
+    packets.append((0x0800, ip4(SERVER, CLIENT, 6, tcp(443, 40001, 9000, PUSH, bytes(300)))))
+    packets.append((0x0800, ip4(CLIENT, SERVER, 6, tcp(40001, 443, 1001, 0x14))))
+    for part in (udp(40002, 53, question("six.test")), udp(40003, 443, b"\xc0" + bytes(60)), udp(40004, 9, b"")):
+        packets.append((0x86DD, ip6(CLIENT6, SERVER6, 17, part)))
+        packets.append((0x86DD, b"\x50" + ip6(CLIENT6, SERVER6, 17, part)[1:]))
+    for flags, payload in ((SYN, b""), (ACK, record(client_hello("six.example.test"))), (0x11, b"")):
+        sequence = 1000 + (flags != SYN)
+        packets.append((0x86DD, ip6(CLIENT6, SERVER6, 6, tcp(40005, 443, sequence, flags, payload))))
+    return packets * 2
+
+
+def both_ways(tmp_path: Path, data: bytes, monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[Event], Observation]]:
+    """What the lane gives, and what the careful way gives where the lane takes nothing."""
+    found = [read(tmp_path, data)]
+    with monkeypatch.context() as patch:
+        patch.setattr(Reading, "_walk", lambda _self, _run: None)
+        found.append(read(tmp_path, data))
+    return found
+
+
+LINKS = {1: eth, 113: sll, 276: sll2, 101: lambda packet, _kind: packet}
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize("link", LINKS)
+@pytest.mark.parametrize("form", ["pcap", "pcapng"])
+def test_the_lane_and_the_careful_way_give_the_same(
+    tmp_path: Path, order: str, link: int, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = random.Random(f"{order}{link}{form}")  # noqa: S311
+    frames = [LINKS[link](packet, kind) for kind, packet in conversations()]
+    compared = 0
+    for damage in range(12):
+        hurt = [bytearray(frame) for frame in frames]
+        for frame in rng.sample(hurt, damage):
+            frame[rng.randrange(len(frame))] = rng.randrange(256)
+        if form == "pcap":
+            data = pcap([bytes(frame) for frame in hurt], link=link, order=order)
+        else:
+            data = section(order=order) + interface(link=link, order=order)
+            data += b"".join(
+                enhanced(bytes(frame), ticks=T0 * 1_000_000 + n, order=order) for n, frame in enumerate(hurt)
+            )
+        lane, careful = both_ways(tmp_path, data, monkeypatch)
+        assert lane == careful
+        assert len(lane[0]) > 20
+        compared += 1
+    assert compared == 12
+
+
+def test_a_frame_marked_ipv6_that_has_another_version_is_no_flow(tmp_path: Path) -> None:
+    packet = b"\x50" + ip6(CLIENT6, SERVER6, 17, udp(40000, 53, question("six.test")))[1:]
+    events, observation = read(tmp_path, pcap([eth(packet, 0x86DD)] * 3))
+    assert [type(event) for event in events] == [Unparsed] * 3
+    assert observation.counts == {"packets": 3, "unparsed": 3}

@@ -16,7 +16,7 @@ from mcpdetect.model.event import Event
 from mcpdetect.model.net import QuicInitial
 from mcpdetect.model.place import Where
 
-__all__ = ["DNS_WATCHER", "Datagrams", "DnsWatcher", "UdpWatcher", "is_query"]
+__all__ = ["Datagrams", "UdpWatcher", "is_query"]
 
 _MOST_INITIALS = 16
 _MOST_IDS = 64
@@ -39,17 +39,6 @@ class Datagrams:
     def watch(self, half: Half, key: bytes) -> UdpWatcher:
         """Return a watcher for a half flow between ports that are not DNS's."""
         return UdpWatcher(self, half, key)
-
-
-class DnsWatcher:
-    """Marks a half flow to or from a DNS port: its every datagram is read."""
-
-    def close(self) -> None:
-        """Nothing is unfinished: datagrams are whole messages."""
-
-
-DNS_WATCHER = DnsWatcher()
-"""The one mark."""
 
 
 class UdpWatcher:

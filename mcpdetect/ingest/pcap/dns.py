@@ -4,25 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mcpdetect.ingest.dnswire import DnsFormatError, DnsMessage, parse_message
-from mcpdetect.ingest.pcap.ends import DNS_PORTS, ends_of, ports_of
+from mcpdetect.ingest.dnswire import (
+    DnsFormatError,
+    DnsMessage,
+    Question,
+    parse_message,
+    plain_message,
+    plain_question,
+)
+from mcpdetect.ingest.pcap.ends import DNS_PORTS, DnsWay, asks, ends_of
 from mcpdetect.ingest.pcap.files import NO_TIME
 from mcpdetect.ingest.pcap.ledger import Ledger
 from mcpdetect.model.event import Event, Unparsed
 from mcpdetect.model.net import DnsAnswer, DnsQuery, DnsRecord
 from mcpdetect.model.place import Where
 
-__all__ = ["DnsReader", "asks"]
+__all__ = ["DnsReader"]
 
 
 _MOST_MEMO = 20_000
 _LONGEST_MEMO = 512
 _EXCERPT = 64
 
-_Said = tuple[str | None, str | None, str, bool, str, list[DnsRecord], bool]
-"""Of a message: name, spelled name, and type of its one question; whether it answers, rcode, records, no data."""
+# 0100 0001 0000 0000 0000: an ordinary question that wants recursion, and nothing with it
+_PLAIN_QUESTION = b"\x01\0\0\x01\0\0\0\0\0\0"
+_NO_QUESTION: list[Question] = [(None, None, "")]
 
-_NO_QUESTION: list[tuple[str | None, str | None, str]] = [(None, None, "")]
+_Said = tuple[Question, bool, str, list[DnsRecord], bool]
+"""Of a message: its one question; whether it answers, rcode, records, no data."""
+
+_new = object.__new__
 
 
 class DnsReader:
@@ -53,54 +64,63 @@ class DnsReader:
         self._count = count
         self._memo: dict[bytes, _Said] = {}
 
-    def datagram(self, data: bytes, key: bytes, number: int, t_ns: int) -> None:
-        """Make the event of a datagram that came whole to or from a DNS port; arguments as in ``message``.
+    def datagram(self, buffer: bytes, at: int, end: int, way: DnsWay, number: int, t_ns: int) -> None:
+        """Make the event of a datagram that came whole to or from a DNS port.
 
         What it says is known where another one said the same, its id aside. The events are filled field by field:
         their constructors take three times as long.
+
+        Args:
+            buffer: what holds the message.
+            at: where in it the message begins.
+            end: where it ends.
+            way: who sent it to whom.
+            number: the packet's number.
+            t_ns: its time.
         """
-        said = self._memo.get(data[2:]) or self._read(data)
-        if said is None:
-            self.message(data, key, "udp", number, t_ns)
-            return
-        name, spelled, kind, response, rcode, records, no_data = said
-        source, source_port, address, port = ends_of(key)
-        where = Where.__new__(Where)
-        where.file, where.at, where.end, where.unit = self._name, number, None, "packet"
-        if response and (port not in DNS_PORTS or not asks(key)):
-            if not self._answers:
+        question = None
+        if buffer[at + 2 : at + 12] == _PLAIN_QUESTION:
+            question = plain_question(buffer[at + 12 : end])
+        if question is None:
+            said = self._memo.get(buffer[at + 2 : end]) or self._read(buffer[at:end])
+            if said is None:
+                self.message(buffer[at:end], way[5], "udp", number, t_ns)
                 return
-            answer = DnsAnswer.__new__(DnsAnswer)
-            answer.kind = "dns.answer"
-            answer.seen_in = "packets"
-            answer.where = where
-            answer.t_ns = t_ns if t_ns != NO_TIME else None
-            answer.process = answer.tid = None
-            answer.name = name
-            answer.type = kind
-            answer.rcode = rcode
-            answer.records = records
-            answer.source = ""
-            answer.no_data = no_data
-            answer.client, answer.server = address, source
-            answer.transport = "udp"
-            answer.id = (data[0] << 8) | data[1]
-            self._out(answer)
-        elif self._queries:
-            query = DnsQuery.__new__(DnsQuery)
+            question, response, rcode, records, no_data = said
+            if response and way[4]:
+                if self._answers:
+                    where = _new(Where)
+                    where.file, where.at, where.end, where.unit = self._name, number, None, "packet"
+                    answer = _new(DnsAnswer)
+                    answer.kind = "dns.answer"
+                    answer.seen_in = "packets"
+                    answer.where = where
+                    answer.t_ns = t_ns if t_ns != NO_TIME else None
+                    answer.process = answer.tid = None
+                    answer.name, _, answer.type = question
+                    answer.rcode = rcode
+                    answer.records = records
+                    answer.source = ""
+                    answer.no_data = no_data
+                    answer.server, _, answer.client, _, _, _ = way
+                    answer.transport = "udp"
+                    answer.id = (buffer[at] << 8) | buffer[at + 1]
+                    self._out(answer)
+                return
+        if self._queries:
+            where = _new(Where)
+            where.file, where.at, where.end, where.unit = self._name, number, None, "packet"
+            query = _new(DnsQuery)
             query.kind = "dns.query"
             query.seen_in = "packets"
             query.where = where
             query.t_ns = t_ns if t_ns != NO_TIME else None
             query.process = query.tid = query.error = None
             query.altered = False
-            query.name = name
-            query.spelled = spelled
-            query.type = kind
-            query.client, query.client_port = source, source_port
-            query.server, query.server_port = address, port
+            query.name, query.spelled, query.type = question
+            query.client, query.client_port, query.server, query.server_port, _, _ = way
             query.transport = "udp"
-            query.id = (data[0] << 8) | data[1]
+            query.id = (buffer[at] << 8) | buffer[at + 1]
             self._out(query)
 
     def _read(self, data: bytes) -> _Said | None:
@@ -108,23 +128,17 @@ class DnsReader:
 
         The memo is bounded; what is kept of a message is small, for long ones are not kept.
         """
-        try:
-            message = parse_message(data)
-        except DnsFormatError:
-            return None
-        if message.damage or len(message.questions) != 1:
-            return None
-        name, spelled, kind = message.questions[0]
-        no_data = message.response and not (message.records and message.records[0].type == kind)
-        said = (
-            name,
-            spelled,
-            kind,
-            message.response,
-            message.rcode,
-            message.records,
-            no_data and _no_data(message, kind),
-        )
+        message = plain_message(data)
+        if message is None:
+            try:
+                message = parse_message(data)
+            except DnsFormatError:
+                return None
+            if message.damage or len(message.questions) != 1:
+                return None
+        question, records = message.questions[0], message.records
+        no_data = message.response and not message.truncated and _no_data(message.rcode, records, question[2])
+        said = (question, message.response, message.rcode, records, no_data)
         if len(data) <= _LONGEST_MEMO:
             if len(self._memo) >= _MOST_MEMO:
                 self._memo.clear()
@@ -171,7 +185,9 @@ class DnsReader:
         for name, spelled, kind in message.questions or _NO_QUESTION:
             if answers:
                 answer = DnsAnswer(where, time, name, kind, message.rcode, message.records, seen_in="packets")
-                answer.no_data = _no_data(message, kind)
+                answer.no_data = not (message.truncated or message.damage) and _no_data(
+                    message.rcode, message.records, kind
+                )
                 answer.client = address
                 answer.server = source
                 answer.transport = transport
@@ -228,18 +244,8 @@ class DnsReader:
             )
 
 
-def asks(key: bytes) -> bool:
-    """Return whether what goes this way is a question whatever its header claims.
-
-    It goes *to* a DNS port, and its names left that way. Only what comes from a DNS port to another, or from one
-    multicast port to the same, can answer.
-    """
-    source_port, port = ports_of(key)
-    return port in DNS_PORTS and source_port != 53 and (port == 53 or source_port != port)
-
-
-def _no_data(message: DnsMessage, kind: str) -> bool:
-    """Return whether an answer says that the name has no record of the kind asked for."""
-    if message.rcode != "NOERROR" or message.truncated or message.damage or not kind or kind == "ANY":
+def _no_data(rcode: str, records: list[DnsRecord], kind: str) -> bool:
+    """Return whether a whole answer says that the name has no record of the kind asked for."""
+    if rcode != "NOERROR" or not kind or kind == "ANY":
         return False
-    return kind not in [record.type for record in message.records]
+    return kind not in [record.type for record in records]

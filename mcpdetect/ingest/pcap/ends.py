@@ -7,12 +7,16 @@ from functools import lru_cache
 
 from mcpdetect.ingest.dnswire import address_text
 
-__all__ = ["DNS_PORTS", "ends_of", "ports_of", "reverse"]
+__all__ = ["DNS_PORTS", "DnsWay", "asks", "dns_way", "ends_of", "ports_of", "reverse"]
 
 _PORTS = struct.Struct("!HH").unpack_from
 
 DNS_PORTS = frozenset({53, 5353, 5355})
 """Ports whose datagrams are DNS messages: DNS (RFC 1035), mDNS (RFC 6762) and LLMNR (RFC 4795)."""
+
+DnsWay = tuple[str, int, str, int, bool, bytes]
+"""One direction of a conversation with a DNS port: source, its port, destination, its port; whether messages that way
+can be answers (see ``asks``); the key."""
 
 
 def reverse(key: bytes) -> bytes:
@@ -38,3 +42,18 @@ def ends_of(key: bytes) -> tuple[str, int, str, int]:
 def _addresses(raw: bytes) -> tuple[str, str]:
     half = len(raw) >> 1
     return address_text(raw[:half]), address_text(raw[half:])
+
+
+def asks(key: bytes) -> bool:
+    """Return whether what goes this way is a question whatever its header claims.
+
+    It goes *to* a DNS port, and its names left that way. Only what comes from a DNS port to another, or from one
+    multicast port to the same, can answer.
+    """
+    source_port, port = ports_of(key)
+    return port in DNS_PORTS and source_port != 53 and (port == 53 or source_port != port)
+
+
+def dns_way(key: bytes) -> DnsWay:
+    """Return what the reader of DNS messages wants to know of a direction."""
+    return (*ends_of(key), not asks(key), key)

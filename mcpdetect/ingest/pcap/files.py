@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from mcpdetect.errors import InputError, UnknownFormat
 from mcpdetect.ingest.opener import Stream
 
-__all__ = ["CHUNK", "FAULT", "NO_TIME", "CaptureFile", "Fault", "Packet", "PcapFile"]
+__all__ = ["CHUNK", "NO_TIME", "ROOM", "CaptureFile", "Fault", "Packet", "PcapFile", "Run"]
 
 CHUNK = 1 << 18
 """Bytes read at a time: small enough for the processor's cache."""
@@ -17,12 +17,11 @@ CHUNK = 1 << 18
 NO_TIME = -1
 """The time of a packet whose record has none."""
 
-FAULT = -2
-"""The link type of what is no packet: the reader met faults, which are to be taken out of ``faults``."""
+ROOM = 128
+"""What the header of a record and those of the packet in it take at most, where the fast lane reads them."""
 
-Packet = tuple[int, int, bytes, int, int, int]
-"""One packet: nanoseconds or ``NO_TIME``, link type, a buffer, where in it the captured bytes begin, how many they are
-(all of them are there), original length. The buffer is not cut up here: most packets are looked at in a few places."""
+Packet = tuple[int, int, bytes, int]
+"""One packet: nanoseconds or ``NO_TIME``, link type, the captured bytes, original length."""
 
 _LARGEST = 262144  # libpcap's MAXIMUM_SNAPLEN for every ordinary link type
 _LARGEST_DECLARED = 1 << 22  # ... and the most that a file's own snap length can raise it to
@@ -67,12 +66,38 @@ class Fault:
 
 
 @dataclass(slots=True)
+class Run:
+    """Records of one kind and link type behind each other, for the fast lane to walk through.
+
+    The lane takes a record only where ``ROOM`` bytes are left and all of the record is there; what it leaves, the
+    reader of the file gives out as a ``Packet``, or reads more for.
+
+    Attributes:
+        buffer: the bytes of the file that are at hand.
+        at: where the next record begins; the lane moves it on.
+        link: the link type of every packet.
+        order: the byte order of the record headers, as ``struct`` writes it.
+        unit: nanoseconds a unit of the time stamps.
+        limit: most bytes that a packet can have.
+        interface: -1 for pcap; for pcapng, whose records are plain enhanced packet blocks, the interface's number.
+    """
+
+    buffer: bytes
+    at: int
+    link: int
+    order: str
+    unit: int
+    limit: int
+    interface: int = -1
+
+
+@dataclass(slots=True)
 class CaptureFile:
     """What both formats know.
 
     Attributes:
         format: ``pcap`` or ``pcapng``.
-        faults: grows while packets are read; the reader of packets takes them out.
+        faults: grows while packets are read; who reads them takes the faults out.
         tool: the program that wrote the file, where it says.
         options: facts about the recording in words (``snaplen 96``, ``filter udp port 53``).
         interfaces: names of interfaces, where the file says.
@@ -88,8 +113,11 @@ class CaptureFile:
     closed: bool = False
     link_types: list[int] = field(default_factory=list)
 
-    def packets(self) -> Iterator[Packet]:
-        """Yield the packets in file order, as far as the file can be understood."""
+    def steps(self) -> Iterator[Run | Packet | None]:
+        """Yield the packets in file order, as far as the file can be understood: many at a time, or one.
+
+        Whenever ``faults`` grew, it yields before it goes on: None, where there is no packet to give.
+        """
         raise NotImplementedError
 
 
@@ -131,18 +159,21 @@ class PcapFile(CaptureFile):
         self.link_types = [self._link]
         self.options = [f"snaplen {snap}"]
 
-    def packets(self) -> Iterator[Packet]:
+    def steps(self) -> Iterator[Run | Packet | None]:
         """Yield every complete record; a record that ends behind the file, or claims the impossible, is a fault."""
         unpack = struct.Struct(self._order + "IIII").unpack_from
-        link, unit, limit = self._link, self._unit, self._limit
-        buffer = b""
-        at = size = 0
+        run = Run(b"", 0, self._link, self._order, self._unit, self._limit)
         base = 24  # offset of the buffer's first byte in the file
+        ended = False
+        need = 16
         while True:
-            end = 16
-            while at + 16 <= size:
+            if len(run.buffer) - run.at >= ROOM:
+                yield run
+            buffer, at = run.buffer, run.at
+            while at + 16 <= len(buffer):
                 seconds, part, captured, original = unpack(buffer, at)
-                if captured > limit:
+                need = 16 + captured
+                if captured > self._limit:
                     self.faults.append(
                         Fault(
                             "malformed",
@@ -152,33 +183,27 @@ class PcapFile(CaptureFile):
                         )
                     )
                     return
-                at += 16
-                if at + captured > size:
-                    at -= 16
-                    end = 16 + captured
+                if not ended or at + need > len(buffer):
                     break
-                yield (
-                    seconds * 1_000_000_000 + part * unit,
-                    link,
-                    buffer,
-                    at,
-                    captured,
-                    original if original > captured else captured,
-                )
-                at += captured
-            more = self._stream.read(max(CHUNK, end))
-            if not more:
+                # near the end of the file, where the lane does not go
+                time_ns = seconds * 1_000_000_000 + part * self._unit
+                yield time_ns, self._link, buffer[at + 16 : at + need], max(captured, original)
+                at += need
+                need = 16
+            run.at = at
+            if ended:
                 break
-            buffer = buffer[at:] + more
+            more = self._stream.read(max(CHUNK, need))
+            ended = not more
             base += at
-            at = 0
-            size = len(buffer)
-        if at < size or self._stream.damaged:
+            run.buffer, run.at = buffer[at:] + more, 0
+            need = 16
+        if at < len(buffer) or self._stream.damaged:
             self.faults.append(
                 Fault(
                     "file-truncated",
                     "the capture ends in the middle of a record",
                     base + at,
-                    self._stream.damaged or f"{size - at} bytes of a record of at least {end}",
+                    self._stream.damaged or f"{len(buffer) - at} bytes of a record of at least {need}",
                 )
             )

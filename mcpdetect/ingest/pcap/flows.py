@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from operator import attrgetter
 from typing import Any, Protocol
 
-from mcpdetect.ingest.pcap.ends import ends_of, reverse
+from mcpdetect.ingest.pcap.ends import DnsWay, ends_of, reverse
 from mcpdetect.ingest.pcap.files import NO_TIME
 from mcpdetect.model.net import IcmpError, NetFlow
 from mcpdetect.model.place import Where
@@ -33,9 +33,14 @@ class Watcher(Protocol):
 
 
 class Half:
-    """One direction of a flow. ``watcher`` is None while its payload needs no looking at."""
+    """One direction of a flow.
 
-    __slots__ = ("bytes", "cut", "data", "flow", "last", "packets", "watcher")
+    Attributes:
+        watcher: reads the payload; None while that needs no looking at.
+        dns: for UDP to or from a DNS port, where every datagram is read as a message; else None.
+    """
+
+    __slots__ = ("bytes", "cut", "data", "dns", "flow", "last", "packets", "watcher")
 
     flow: Flow
     packets: int
@@ -44,6 +49,7 @@ class Half:
     cut: int
     last: int
     watcher: Watcher | None
+    dns: DnsWay | None
 
 
 class TcpHalf(Half):
@@ -300,3 +306,4 @@ def _begin(flow: Flow, number: int, t_ns: int) -> None:
     out.packets = out.bytes = out.data = out.cut = back.packets = back.bytes = back.data = back.cut = 0
     out.last = back.last = NO_TIME
     out.watcher = back.watcher = None
+    out.dns = back.dns = None

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from mcpdetect.model.text import text_of
 
-__all__ = ["Request", "RequestReader", "may_be_request"]
+__all__ = ["Request", "RequestReader", "may_be_request", "whole_request"]
 
 _MOST_HEAD = 16384
 _MOST_SIZE_LINE = 1024
@@ -35,8 +35,26 @@ def may_be_request(data: bytes) -> bool:
     return bool(data) and _METHOD.match(data) is not None
 
 
+def whole_request(data: bytes) -> Request | None:
+    """Return the request that ``data`` is from its first byte to its last; None where it is not, or not a plain one.
+
+    Plain means that another request, if anything, follows it: no body, no other protocol.
+    """
+    end = len(data) - 3
+    if data[end:] != b"\n\r\n" or end > _MOST_HEAD or data.find(b"\n\r\n") != end or b"\n\n" in data:
+        return None
+    lower = data.lower()
+    if b"\ncontent-length:" in lower or b"\nupgrade:" in lower or b"\ntransfer-encoding:" in lower:
+        return None
+    request = _parse(data[: end + 1], lower, whole=True)
+    return None if request is None or request.method in ("CONNECT", "PRI") else request
+
+
 class RequestReader:
     """Reads requests one behind another from bytes in order.
+
+    Args:
+        first: no request came before.
 
     Attributes:
         over: no further request can be told: it was none, it became another protocol, or its framing broke.
@@ -46,12 +64,12 @@ class RequestReader:
 
     __slots__ = ("_chunked", "_first", "_head", "_looked", "_skip", "lost", "over", "tunnel")
 
-    def __init__(self) -> None:
+    def __init__(self, *, first: bool = True) -> None:
         self._head = bytearray()
         self._looked = 0
         self._skip = 0
         self._chunked = False
-        self._first = True
+        self._first = first
         self.over = False
         self.tunnel = False
         self.lost = False
@@ -87,7 +105,8 @@ class RequestReader:
         """Return the request whose head was cut, where its first line at least is whole."""
         if self.over or self.tunnel or self._chunked or not self._head:
             return []
-        request = self._parse(bytes(self._head), whole=False)
+        head = bytes(self._head)
+        request = _parse(head, head.lower(), whole=False)
         if request is None:
             self.lost = self.lost or not self._first or b"\n" not in self._head
         return [request] if request else []
@@ -125,12 +144,13 @@ class RequestReader:
 
     def _head_is(self, head: bytes, found: list[Request]) -> bool:
         """Read a whole head into ``found`` and prepare for what follows it; return whether it was one."""
-        request = self._parse(head, whole=True)
+        lower = head.lower()
+        request = _parse(head, lower, whole=True)
         if request is None:
             self._give_up()
             return False
         found.append(request)
-        self._frame(head, request.method)
+        self._frame(head, lower, request.method)
         self._first = False
         return True
 
@@ -140,7 +160,8 @@ class RequestReader:
         if line_end >= 0 and _LINE.match(self._head, 0, line_end) is None:
             self._give_up()
         elif len(self._head) > _MOST_HEAD:
-            request = self._parse(bytes(self._head), whole=False)
+            head = bytes(self._head)
+            request = _parse(head, head.lower(), whole=False)
             if request:
                 found.append(request)
             self.lost = True
@@ -150,13 +171,12 @@ class RequestReader:
         self.over = True
         self.lost = self.lost or not self._first
 
-    def _frame(self, head: bytes, method: str) -> None:
+    def _frame(self, head: bytes, lower: bytes, method: str) -> None:
         """Find out where the body ends."""
         if method == "CONNECT":
             self.tunnel = True
             return
         # a literal is found at once; the patterns, which ignore letter case, are tried where it is there only
-        lower = head.lower()
         if method == "PRI" or b"\nupgrade:" in lower:
             self.over = True  # HTTP/2, a WebSocket: no request lines follow
         elif b"\ntransfer-encoding:" in lower and _CHUNKED.search(head):
@@ -188,18 +208,19 @@ class RequestReader:
         self._chunked = False
         return at + end + 4 - before
 
-    @staticmethod
-    def _parse(head: bytes, *, whole: bool) -> Request | None:
-        line_end = head.find(b"\n")
-        if line_end < 0:
-            return None
-        line = _LINE.match(head, 0, line_end)
-        if line is None:
-            return None
-        found = head.lower().find(b"\nhost:")
-        host = _HOST.match(head, found) if found >= 0 else None
-        if host is not None and not whole and host.end() == len(head):
-            host = None  # cut within its value
-        return Request(
-            line[1].decode("ascii"), text_of(line[2][:4096]), text_of(host[1].strip()[:1024]) if host else None, whole
-        )
+
+def _parse(head: bytes, lower: bytes, *, whole: bool) -> Request | None:
+    """Read a head, which ``lower`` is in lower case; ``whole``: all of it is there."""
+    line_end = head.find(b"\n")
+    if line_end < 0:
+        return None
+    line = _LINE.match(head, 0, line_end)
+    if line is None:
+        return None
+    found = lower.find(b"\nhost:")
+    host = _HOST.match(head, found) if found >= 0 else None
+    if host is not None and not whole and host.end() == len(head):
+        host = None  # cut within its value
+    return Request(
+        line[1].decode("ascii"), text_of(line[2][:4096]), text_of(host[1].strip()[:1024]) if host else None, whole
+    )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Container
+from functools import cache
 from typing import Any, NamedTuple
 
-__all__ = ["ARP", "ETHERNET", "LAYOUTS", "RAW", "Layout", "Payload", "supported", "unwrap"]
+__all__ = ["ARP", "ETHERNET", "LAYOUTS", "RAW", "Lane", "Layout", "Payload", "lane", "supported", "unwrap"]
 
 ETHERNET, SLL, SLL2, RAW = 1, 113, 276, 101
 _RAW = frozenset({12, 14, RAW, 228, 229})  # LINKTYPE_RAW, its two old DLT values, IPV4, IPV6
@@ -16,45 +17,78 @@ _TAGS = frozenset({0x8100, 0x88A8, 0x9100, 0x9200})  # 802.1Q, 802.1ad, and what
 _MPLS = frozenset({0x8847, 0x8848})
 _PPPOE = 0x8864
 _SNAP = b"\xaa\xaa\x03\x00\x00\x00"
+_FIRSTS6: frozenset[int | bytes] = frozenset(range(0x60, 0x70))
 _IPV6_FAMILIES = frozenset({10, 24, 28, 30})  # AF_INET6 of Linux, NetBSD and OpenBSD, FreeBSD, Darwin
 
 
 class Layout(NamedTuple):
-    """How to read the common case in one go.
+    """Where the common frames of a link type have what.
 
     Attributes:
         at: where in the frame the IP packet begins.
-        kind: where its EtherType is.
-        ipv4, ipv6: what the EtherType must be, nothing where there is none.
-        firsts: what the first byte of an IPv6 packet may be.
-        read4: reads the EtherType, the first byte, total length, fragment field, protocol, addresses and ports, TCP's
-            data offset and flags; there must be 40 bytes of IP.
-        read6: reads payload length, next header, addresses and ports, TCP's data offset and flags; there must be 60.
+        kind: where its EtherType is; None where there is none.
     """
 
     at: int
-    kind: int
-    ipv4: bytes
-    ipv6: bytes
-    firsts: Container[int]
-    read4: Callable[[bytes, int], tuple[Any, ...]]
+    kind: int | None
+
+
+class Lane(NamedTuple):
+    """How to read a record and the packet in it in one go, in a file of one byte order.
+
+    Attributes:
+        read: reads the record's header, the EtherType (the first byte where there is none), the first byte of the IP
+            packet, the two bytes of its total length, the fragment field in the byte order of the file, protocol,
+            addresses and ports, TCP's data offset and flags; ``ROOM`` bytes must be there.
+        ip: where the IP packet begins, counted from the record's header.
+        ipv4, first4: what the EtherType and the first byte are in an IPv4 packet without options.
+        ipv6, firsts6: the same for IPv6.
+        fragment: which bits of the fragment field are set in fragments.
+        read6: reads payload length, next header, addresses and ports, TCP's data offset and flags of IPv6.
+    """
+
+    read: Callable[[bytes, int], tuple[Any, ...]]
+    ip: int
+    ipv4: int
+    first4: int | bytes
+    ipv6: int
+    firsts6: Container[int | bytes]
+    fragment: int
     read6: Callable[[bytes, int], tuple[Any, ...]]
 
 
-def _layout(at: int, kind: int | None) -> Layout:
-    before = "!0s" if kind is None else f"!{kind}x2s{at - kind - 2}x"
-    read4 = struct.Struct(before + "BxHxxHxBxx12s8xBB").unpack_from
-    read6 = struct.Struct(f"!{at}xxxxxHBx36s8xBB").unpack_from
-    if kind is None:
-        return Layout(at, 0, b"", b"", frozenset({0x60}), read4, read6)
-    return Layout(at, kind, b"\x08\x00", b"\x86\xdd", range(256), read4, read6)
+_read6 = struct.Struct("!xxxxHBx36s8xBB").unpack_from
+
+
+@cache
+def lane(link: int, order: str, header: str, width: int) -> Lane:
+    """Return how to read common frames of a link type; one that finds none where there is no such way.
+
+    Args:
+        link: the link type.
+        order: the byte order of the record headers, ``<`` or ``>``.
+        header: their fields, as ``struct`` writes them.
+        width: how many bytes they take.
+    """
+    layout = LAYOUTS.get(link)
+    if layout is None:
+        return lane(RAW, order, header, width)._replace(ipv4=-1, ipv6=-1)
+    little = order == "<"
+    fragment = 0xFF3F if little else 0x3FFF
+    rest = "xBBxxHxBxx12s8xBB"
+    if layout.kind is None:
+        read = struct.Struct(f"{order}{header}{layout.at}xB0s{rest}").unpack_from
+        return Lane(read, width + layout.at, 0x45, b"", 0x60, frozenset({b""}), fragment, _read6)
+    read = struct.Struct(f"{order}{header}{layout.kind}xH{layout.at - layout.kind - 2}xB{rest}").unpack_from
+    ipv4, ipv6 = (0x0008, 0xDD86) if little else (_IPV4, _IPV6)
+    return Lane(read, width + layout.at, ipv4, 0x45, ipv6, _FIRSTS6, fragment, _read6)
 
 
 LAYOUTS: dict[int, Layout] = {
-    ETHERNET: _layout(14, 12),
-    SLL: _layout(16, 14),
-    SLL2: _layout(20, 0),
-    **{link: _layout(0, None) for link in _RAW},
+    ETHERNET: Layout(14, 12),
+    SLL: Layout(16, 14),
+    SLL2: Layout(20, 0),
+    **{link: Layout(0, None) for link in _RAW},
 }
 """Link types whose common frames the fast lane reads."""
 
@@ -90,7 +124,8 @@ def unwrap(link: int, frame: bytes) -> Payload:
     layout = LAYOUTS[link]
     if len(frame) < layout.at:
         return Payload("", 0)
-    return _ethertype((frame[layout.kind] << 8) | frame[layout.kind + 1], frame, layout.at)
+    kind = layout.kind or 0
+    return _ethertype((frame[kind] << 8) | frame[kind + 1], frame, layout.at)
 
 
 def _ethertype(number: int, frame: bytes, at: int) -> Payload:

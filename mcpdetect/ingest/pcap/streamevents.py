@@ -65,21 +65,17 @@ class StreamEvents:
     def request(self, request: Request, key: bytes, first: int, last: int, t_ns: int) -> None:
         """Tell a request whose head begins in packet ``first`` and ends in packet ``last``."""
         if self._requests:
-            source, source_port, address, port = ends_of(key)
-            self._out(
-                HttpRequest(
-                    Where(self._name, first, last if last > first else None, "packet"),
-                    t_ns if t_ns != NO_TIME else None,
-                    request.method,
-                    request.target,
-                    request.host,
-                    source,
-                    source_port,
-                    address,
-                    port,
-                    seen_in="packets",
-                )
-            )
+            where = Where.__new__(Where)
+            where.file, where.at, where.end, where.unit = self._name, first, last if last > first else None, "packet"
+            event = HttpRequest.__new__(HttpRequest)
+            event.kind = "http.request"
+            event.seen_in = "packets"
+            event.where = where
+            event.t_ns = t_ns if t_ns != NO_TIME else None
+            event.process = event.tid = event.socket = None
+            event.method, event.target, event.host, _ = request
+            event.source, event.source_port, event.address, event.port = ends_of(key)
+            self._out(event)
 
     def gap(self, number: int, kinds: tuple[str, ...]) -> None:
         """Account for segments that are missing before packet ``number``."""

@@ -8,44 +8,15 @@ from mcpdetect.ingest.pcap.http import Request, RequestReader, may_be_request
 from mcpdetect.ingest.pcap.streamevents import STREAM_KINDS, StreamEvents
 from mcpdetect.ingest.tls import Hello, handshake_hello, looks_like_hello, unwrap_records
 
-__all__ = ["MIDSTREAM", "UNREAD", "TcpWatcher", "Unread", "read_whole_hello"]
+__all__ = ["MOST_BYTES", "TcpWatcher"]
+
+MOST_BYTES = 8 << 20
+"""What the readers of one capture may hold together; beyond it they give up."""
 
 _MOST_HELLO = 16384
 _MOST_PENDING = 64
 _MOST_PENDING_BYTES = 65536
 _MOST_SEGMENTS = 16
-_MOST_BYTES = 8 << 20
-
-
-class Unread:
-    """Stands for the reader of a half flow that has brought no payload yet: most connections tried bring none."""
-
-    __slots__ = ()
-
-    def close(self) -> None:
-        """Nothing was begun."""
-
-
-UNREAD = Unread()
-"""The payload will be read from the byte behind the SYN on."""
-
-MIDSTREAM = Unread()
-"""The payload will be read from wherever it begins: the half flow's first packet was no SYN."""
-
-
-def read_whole_hello(shared: StreamEvents, data: bytes, key: bytes, number: int, t_ns: int) -> bool:
-    """Tell the hello that a half flow's first segment is from its first byte on; return False where it is none.
-
-    What ``TcpWatcher`` would do with that segment, without one: nearly every hello comes so. One that goes on in the
-    next segment is left to it.
-    """
-    if len(data) <= 5 or not looks_like_hello(data):
-        return False
-    message, missing = unwrap_records(data)
-    if missing:
-        return False
-    shared.hello(handshake_hello(message, quic=False) or Hello(), key, number, number, t_ns)
-    return True
 
 
 class TcpWatcher:
@@ -97,6 +68,13 @@ class TcpWatcher:
         self._t_ns = NO_TIME
         self.done = False
         self.hidden: tuple[str, ...] = ()
+
+    def expect_request(self, number: int, t_ns: int) -> None:
+        """Begin behind a whole request, which was packet ``number``."""
+        self._mode = "http"
+        self._http = RequestReader(first=False)
+        self._first = self._last = number
+        self._t_ns = t_ns
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -162,7 +140,7 @@ class TcpWatcher:
         self._shared.held += len(data)
         if len(self._pending) > _MOST_PENDING or self._pending_bytes > _MOST_PENDING_BYTES:
             self._skip_gap()
-        elif self._shared.held > _MOST_BYTES:
+        elif self._shared.held > MOST_BYTES:
             self._overflow()
         if self.done:
             self._release()
@@ -270,7 +248,7 @@ class TcpWatcher:
             begun = bytes(self._buffer)
             self._clear()
             self._requests(begun, self._first, self._t_ns)
-        if self._shared.held > _MOST_BYTES and not self.done:
+        if self._shared.held > MOST_BYTES and not self.done:
             self._overflow()
 
     def _decide(self) -> None:

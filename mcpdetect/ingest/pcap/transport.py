@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from mcpdetect.ingest.pcap.account import Account
-from mcpdetect.ingest.pcap.datagrams import DNS_WATCHER, Datagrams, UdpWatcher
-from mcpdetect.ingest.pcap.dns import DnsReader, asks
-from mcpdetect.ingest.pcap.ends import DNS_PORTS
+from mcpdetect.ingest.pcap.datagrams import Datagrams, UdpWatcher
+from mcpdetect.ingest.pcap.dns import DnsReader
+from mcpdetect.ingest.pcap.ends import DNS_PORTS, asks, dns_way
 from mcpdetect.ingest.pcap.flows import FlowTable, Half, TcpHalf
 from mcpdetect.ingest.pcap.ledger import NAMES
 from mcpdetect.ingest.pcap.streamevents import StreamEvents
-from mcpdetect.ingest.pcap.streams import MIDSTREAM, UNREAD, TcpWatcher, read_whole_hello
+from mcpdetect.ingest.pcap.streams import TcpWatcher
+from mcpdetect.ingest.pcap.unread import MIDSTREAM, UNREAD, Unread
 
 __all__ = ["Transport"]
 
 _DNS_PORTS = frozenset(port.to_bytes(2, "big") for port in DNS_PORTS)
-_SEQUENCE = struct.Struct("!I").unpack_from
+_SEQUENCE: Callable[[bytes, int], tuple[int]] = struct.Struct("!I").unpack_from
 
 
 class Transport:
@@ -92,29 +93,34 @@ class Transport:
             The event kinds that it may have hidden because it was cut.
         """
         flags = data[at + 13]
-        sequence: int
-        (sequence,) = _SEQUENCE(data, at + 4)
-        if half is not None and flags & 0x12 == 0x02 and _is_new(half, sequence):
-            self.flows.finish(half.flow)
-            half = None
-        if half is None:
-            half = self.flows.open_tcp(key, number, t_ns, answers=flags & 0x12 == 0x12)
+        size = end - start
+        sequence = 0
         if flags & 0x02:
+            sequence = _SEQUENCE(data, at + 4)[0]
+            if half is not None and not flags & 0x10 and _is_new(half, sequence):
+                self.flows.finish(half.flow)
+                half = None
+            if half is None:
+                half = self.flows.open_tcp(key, number, t_ns, answers=flags & 0x10 != 0)
             if half.isn is None:
                 half.isn = sequence
             if flags & 0x10:
                 half.syn_ack += 1
             else:
                 half.syn += 1
+        elif half is None:
+            half = self.flows.open_tcp(key, number, t_ns, answers=False)
         if not half.packets:
-            self._watch(half, key, flags)
+            # The payload that is looked at: the client's, both of DNS, and both where the client is not known.
+            out = half.flow.out
+            if half is out or not out.syn or key[-4:-2] in _DNS_PORTS or key[-2:] in _DNS_PORTS:
+                half.watcher = MIDSTREAM if half.isn is None else UNREAD
         half.packets += 1
         if t_ns > half.last:
             half.last = t_ns
         if flags & 0x05:
             half.fin += flags & 1
             half.rst += flags >> 2 & 1
-        size = end - start
         if size <= 0:
             return ()
         half.bytes += size
@@ -123,19 +129,11 @@ class Transport:
         if watcher is None:
             return ()
         # a SYN takes one sequence number; data on it (TCP Fast Open) come behind that
-        if flags & 2:
-            sequence = (sequence + 1) & 0xFFFFFFFF
+        sequence = (sequence + 1) & 0xFFFFFFFF if flags & 2 else _SEQUENCE(data, at + 4)[0]
         payload = data[start:end]
-        if watcher is UNREAD or watcher is MIDSTREAM:
-            following = None if watcher is MIDSTREAM or half.isn is None else (half.isn + 1) & 0xFFFFFFFF
-            if (
-                (following is None or following == sequence)
-                and len(payload) == size
-                and read_whole_hello(self._streams, payload, key, number, t_ns)
-            ):
-                half.watcher = None
-                return ()
-            half.watcher = watcher = TcpWatcher(self._streams, key, following)
+        if isinstance(watcher, Unread):
+            watcher = watcher.begin(self._streams, half.isn, sequence, payload, size, key, number, t_ns)
+            half.watcher = watcher
         if not isinstance(watcher, TcpWatcher):
             return ()
         watcher.feed(sequence, payload, size, number, t_ns)
@@ -143,26 +141,21 @@ class Transport:
             half.watcher = None
         return watcher.hidden
 
-    @staticmethod
-    def _watch(half: TcpHalf, key: bytes, flags: int) -> None:
-        """Have a half flow's payload looked at: the client's, both of DNS, and both where the client is not known."""
-        out = half.flow.out
-        if half is out or not out.syn or key[-4:-2] in _DNS_PORTS or key[-2:] in _DNS_PORTS:
-            half.watcher = MIDSTREAM if half.isn is None else UNREAD
-
     def begin_udp(self, key: bytes, number: int, t_ns: int) -> Half:
         """Begin the flow of a datagram, whose ``key`` is not in the table; return the half, which has no packet yet."""
         half = self.flows.open_udp(key, number, t_ns)
         if key[-4:-2] in _DNS_PORTS or key[-2:] in _DNS_PORTS:
             flow = half.flow
-            flow.out.watcher = flow.back.watcher = DNS_WATCHER
+            flow.out.dns = dns_way(flow.key)
+            flow.back.dns = dns_way(flow.other)
         return half
 
     def udp(self, key: bytes, data: bytes, at: int, end: int) -> None:
         """Take a datagram whose 8-byte header is there; arguments as in ``tcp``."""
         account = self._account
         half = self.flows.udp.get(key) or self.begin_udp(key, account.number, account.t_ns)
-        if not half.packets and half.watcher is None:
+        way = half.dns
+        if not half.packets and way is None and half.watcher is None:
             half.watcher = self._datagrams.watch(half, key)
         half.packets += 1
         if account.t_ns > half.last:
@@ -173,14 +166,14 @@ class Transport:
             half.bytes += size
             half.data += 1
             watcher = half.watcher
-            if watcher is not None:
+            if way is not None or watcher is not None:
                 length = (data[at + 4] << 8) | data[at + 5]
                 stop = min(end, at + length) if length >= 8 else end
                 payload = data[at + 8 : stop]
                 cut = len(payload) < stop - at - 8
-                if watcher is DNS_WATCHER and not cut:
-                    self.dns.datagram(payload, key, account.number, account.t_ns)
-                elif watcher is DNS_WATCHER:
+                if way is not None and not cut:
+                    self.dns.datagram(payload, 0, len(payload), way, account.number, account.t_ns)
+                elif way is not None:
                     self.dns.message(payload, key, "udp", account.number, account.t_ns, cut)
                     if len(data) < stop:
                         touched = ("dns.query",) if asks(key) else ("dns.answer",)
