@@ -167,7 +167,7 @@ def test_time_may_run_backwards_and_to_the_end_of_the_world(tmp_path: Path) -> N
 
 
 def test_memory_held_for_unfinished_streams_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcpdetect.ingest.pcap.streams._MOST_BYTES", 10_000)
+    monkeypatch.setattr("mcpdetect.ingest.pcap.streams.MOST_BYTES", 10_000)
     frames = []
     for port in range(2000, 2030):
         frames += flow([(500, bytes(1000))], port=port)
