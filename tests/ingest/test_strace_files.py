@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from strace_tools import script
+import pytest
+from strace_tools import read, script
 
 
 def test_c33_a_memfd_program_keeps_its_origin(tmp_path: Path) -> None:
@@ -162,6 +163,63 @@ note no-clock x1
 3 lines 0 unparsed 0 orphans 0 exits incomplete clock=none
 """
     )
+
+
+def test_b23_what_is_bound_may_be_named_from_the_working_folder(tmp_path: Path) -> None:
+    text = """
+9 chdir("/home/u/project") = 0
+9 mount("../.ssh/id_ed25519", "/tmp/notes.txt", 0x4a20b0, MS_BIND, NULL) = 0
+9 openat(AT_FDCWD, "/tmp/notes.txt", O_RDONLY) = 3
+"""
+    assert (
+        script(tmp_path, text[1:], frozenset({"file.open"}))
+        == """
+file.open@3 process='9' call='openat' result=3 path='/tmp/notes.txt' access='read' flags='O_RDONLY' fd=3 written='/tmp/notes.txt' aliases=['/home/u/.ssh/id_ed25519']
+loss no-exit x1
+note no-clock x1
+3 lines 0 unparsed 0 orphans 0 exits incomplete clock=none
+"""
+    )
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        'mount("overlay", "/tmp/m", "overlay", MS_RDONLY, "lowerdir=/home/u/.ssh:/tmp/s") = 0',
+        'mount("/dev/loop0", "/tmp/m", "ext4", 0, NULL) = 0',
+        'mount("/mnt", "/tmp/m", NULL, MS_MOVE, NULL) = 0',
+        'mount("x/../.ssh", "/tmp/m", NULL, MS_BIND, NULL) = 0',
+        'open_tree(AT_FDCWD, "/home/u/.ssh", OPEN_TREE_CLONE) = 3',
+        'open_tree(AT_FDCWD, "/home/u/.ssh", OPEN_TREE_CLONE|OPEN_TREE_CLOEXEC|AT_RECURSIVE) = 3',
+        'open_tree_attr(AT_FDCWD, "/home/u/.ssh", OPEN_TREE_CLONE, NULL, 0) = 3',
+        "fsmount(4, FSMOUNT_CLOEXEC, 0) = 5",
+        'move_mount(3, "", AT_FDCWD, "/tmp/m", MOVE_MOUNT_F_EMPTY_PATH) = 0',
+    ],
+)
+def test_b23_after_other_mounts_no_absence_is_claimed_of_paths(tmp_path: Path, call: str) -> None:
+    _, observation = read(tmp_path, f"9 {call}\n", frozenset({"file.open"}))
+    told = [loss for loss in observation.losses if loss.what == "namespace"]
+    assert [(loss.count, sorted(loss.touches), str(loss.where)) for loss in told] == [
+        (1, ["file.change", "file.open", "file.probe", "file.read"], "trace.log:1")
+    ]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        'mount("tmpfs", "/tmp/m", "tmpfs", 0, NULL) = 0',
+        'mount("proc", "/proc", "proc", MS_NOSUID, NULL) = 0',
+        'mount("none", "/", NULL, MS_REC|MS_PRIVATE, NULL) = 0',
+        'mount("", "/tmp/m", NULL, MS_RDONLY|MS_REMOUNT|MS_BIND, NULL) = 0',
+        'mount("/home/u/.ssh", "/tmp/m", NULL, MS_BIND|MS_REC, NULL) = 0',
+        'mount("overlay", "/tmp/m", "overlay", 0, "lowerdir=/a:/b") = -1 EPERM (Operation not permitted)',
+        'open_tree(AT_FDCWD, "/home/u/.ssh", OPEN_TREE_CLOEXEC) = 3',
+        "fsmount(4, 0, 0) = -1 EPERM (Operation not permitted)",
+    ],
+)
+def test_b23_mounts_that_give_no_file_another_name_lose_nothing(tmp_path: Path, call: str) -> None:
+    _, observation = read(tmp_path, f"9 {call}\n", frozenset({"file.open"}))
+    assert [loss.what for loss in observation.losses] == ["no-exit", "no-clock"]
 
 
 def test_b24_reopening_a_path_descriptor_names_the_file(tmp_path: Path) -> None:

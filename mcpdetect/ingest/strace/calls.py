@@ -31,7 +31,8 @@ _STATE = names_of(
     "accept accept4 sendto sendmsg sendmmsg recvmsg recvmmsg chdir fchdir clone clone3 fork vfork execve execveat "
     "exit exit_group memfd_create eventfd eventfd2 epoll_create epoll_create1 timerfd_create signalfd signalfd4 "
     "inotify_init inotify_init1 userfaultfd perf_event_open pidfd_open fanotify_init memfd_secret io_uring_setup "
-    "io_uring_enter mount chroot pivot_root move_mount setns open_by_handle_at pidfd_getfd rename renameat renameat2 "
+    "io_uring_enter mount chroot pivot_root move_mount open_tree open_tree_attr fsmount setns open_by_handle_at "
+    "pidfd_getfd rename renameat renameat2 "
     "link linkat symlink symlinkat unlink unlinkat restart_syscall socketcall stat lstat getpid"
 )
 READS = names_of("read pread64 pread readv preadv preadv2 recvfrom recv sendfile sendfile64 splice tee")

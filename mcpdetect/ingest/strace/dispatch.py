@@ -63,6 +63,7 @@ HANDLERS: dict[str, Handler] = {
     **_table("sendmsg sendmmsg", on_message.on_send_message),
     **_table("recvmsg recvmmsg", on_message.on_receive_message),
     **_table("mmap mmap2", on_data.on_mmap),
+    **_table("fsmount open_tree_attr", on_kernel.on_mount_descriptor),
     **_table("sendfile sendfile64 splice tee copy_file_range", on_data.on_copy),
 }
 """Handlers by call name; a call without one only keeps the pairing of halves right."""

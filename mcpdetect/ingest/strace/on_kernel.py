@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 
 from mcpdetect.ingest.strace.call import Call
+from mcpdetect.ingest.strace.calls import names_of
 from mcpdetect.ingest.strace.recorder import Recorder
 from mcpdetect.ingest.strace.state import Handle
 from mcpdetect.ingest.strace.values import descriptor, number, string_in
 from mcpdetect.model.event import KernelNotable
 
-__all__ = ["HIDDEN_BY_RING", "end_rings", "on_notable", "on_unknown"]
+__all__ = ["HIDDEN_BY_RING", "end_rings", "on_mount_descriptor", "on_notable", "on_unknown"]
 
 _MOST_DETAIL = 400
 _MOST_RINGS = 1000
@@ -39,6 +40,12 @@ _PATHS = {
 }
 # MS_BIND is 4096 (linux/mount.h)
 _BIND = re.compile(r"\bMS_BIND\b|\A0x1000\b", re.ASCII)
+# MS_REMOUNT changes the flags of a mount, the others who sees what is mounted below it: neither shows other files
+_SAME_FILES = re.compile(r"\bMS_(?:REMOUNT|PRIVATE|SLAVE|SHARED|UNBINDABLE)\b", re.ASCII)
+_OWN_FILES = names_of(
+    "tmpfs ramfs proc sysfs devpts mqueue cgroup cgroup2 hugetlbfs debugfs tracefs securityfs bpf pstore configfs"
+)
+"""File systems that begin empty, or hold only what the kernel itself makes up: no file gets another name there."""
 
 
 def on_notable(call: Call, recorder: Recorder) -> None:
@@ -96,19 +103,16 @@ def _effects(call: Call, recorder: Recorder, path: str | None) -> None:
                 call,
                 HIDDEN_BY_RING,
             )
-    elif name == "mount" and path is not None and _BIND.search(call.argument(3)):
-        source = string_in(call.argument(0))
-        if source is not None and source.startswith("/"):
-            recorder.names.same(source, path)
+    elif name == "mount":
+        _mounted(call, recorder, path)
     elif name == "chroot" and path is not None and path.startswith("/"):
         thread.directory.root = "" if path == "/" else path
-    elif name in {"pivot_root", "move_mount"} or (name == "setns" and _mount_namespace(call)):
-        recorder.loss(
-            "namespace",
-            f"after {name} the paths of this process may name other files",
-            call,
-            _FILES,
-        )
+    elif (
+        name in {"pivot_root", "move_mount"}
+        or (name == "setns" and _mount_namespace(call))
+        or (name == "open_tree" and _copies(call))
+    ):
+        _paths_lost(call, recorder)
     elif name in {"open_by_handle_at"} and call.result is not None:
         found = None if call.decoration is None else descriptor(f"{call.result}{call.decoration}")[1]
         handle = Handle(found.sort if found else "file", found.path if found else None, found is not None)
@@ -117,9 +121,46 @@ def _effects(call: Call, recorder: Recorder, path: str | None) -> None:
             recorder.loss("handle", "open_by_handle_at opened a file that has no name in the log", call, _FILES)
 
 
+def _mounted(call: Call, recorder: Recorder, path: str | None) -> None:
+    """Follow what mount does to names: a bind mount is another name; what else shows files may show any file."""
+    flags = call.argument(3)
+    if _SAME_FILES.search(flags) or string_in(call.argument(2)) in _OWN_FILES:
+        return
+    # mount("../.ssh/id_ed25519", "/tmp/notes.txt", NULL, MS_BIND, NULL) = 0
+    source = string_in(call.argument(0)) if path is not None and _BIND.search(flags) else None
+    if source is not None and path is not None:
+        thread = call.thread
+        directory = thread.directory
+        own = thread.process.id or ""
+        full, certain = recorder.names.absolute(source, directory.cwd, directory, thread.table, own)
+        if certain:
+            recorder.names.same(full, path)
+            return
+    # mount("overlay", "/tmp/merged", "overlay", MS_RDONLY, "lowerdir=/home/dev/.ssh:/tmp/second") = 0
+    _paths_lost(call, recorder)
+
+
+def _paths_lost(call: Call, recorder: Recorder) -> None:
+    detail = f"after {call.name} the paths of this process may name other files"
+    recorder.loss("namespace", detail, call, _FILES)
+
+
+def _copies(call: Call) -> bool:
+    """Return whether open_tree makes a copy of the mount, whose files then have paths that begin at the copy."""
+    # open_tree(AT_FDCWD</home/dev/project>, "/home/dev/.ssh", OPEN_TREE_CLONE) = 3</>
+    flags = call.argument(2)
+    return "OPEN_TREE_CLONE" in flags or flags.startswith("0x")
+
+
 def _mount_namespace(call: Call) -> bool:
     text = call.argument(1)
     return "CLONE_NEWNS" in text or text == "0"
+
+
+def on_mount_descriptor(call: Call, recorder: Recorder) -> None:
+    """fsmount(4, 0, 0) = 5: a mount that hangs nowhere, and whose files have no path that anybody knows."""
+    if call.ok and (call.name != "open_tree_attr" or _copies(call)):
+        _paths_lost(call, recorder)
 
 
 def end_rings(recorder: Recorder) -> None:
