@@ -178,6 +178,10 @@ def open_adapter(
         from mcpdetect.ingest.strace import StraceLog
 
         return StraceLog(path, name, declared)
+    if channel == "packets" and format_name == "tls-keylog":
+        from mcpdetect.ingest.keylog import TlsKeyLog
+
+        return TlsKeyLog(path, name, declared)
     if channel == "packets":
         from mcpdetect.ingest.pcap import PacketCapture
 

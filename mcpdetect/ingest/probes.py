@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from mcpdetect.ingest.keylog import KEYLOG_FORMAT
 from mcpdetect.model.event import Event, Probe, ProcessExecFailed, ProcessStart
 from mcpdetect.model.kinds import channel_of
 from mcpdetect.model.mcp import McpMessage
@@ -203,7 +204,12 @@ class ProbeWatch:
     def judge(self, observations: list[Observation]) -> None:
         """Raise what the probes prove, and add the losses that they uncover. Call once, after the last event."""
         for channel in {item.channel for item in observations}:
-            own = [item for item in observations if item.channel == channel and item.proof != "absent"]
+            # A key log stands beside a capture and shows no probe.
+            own = [
+                item
+                for item in observations
+                if item.channel == channel and item.proof != "absent" and item.format != KEYLOG_FORMAT
+            ]
             expected = [run for run in self.declared if channel in run.channels]
             for item in own:
                 self._judge(item, [run.phase for run in expected], alone=len(own) == 1)

@@ -295,3 +295,12 @@ def test_any_bytes_are_a_manifest_or_a_config_error(
     (folder / "manifest.json").write_bytes(WHOLE[:at] + data + WHOLE[at + skip :])
     with contextlib.suppress(ConfigError):
         load_manifest(folder)
+
+
+def test_truth_beside_the_evidence_is_never_read(tmp_path: Path) -> None:
+    def tell(data: dict[str, Any]) -> None:
+        data["truth"] = [{"path": "truth/internet.jsonl", "what": "fake-internet", "sha256": "0" * 64, "bytes": 7}]
+
+    found = load_manifest(bundle(tmp_path, tell))
+    assert [item.name for item in found.evidence] == ["strace.log"]
+    assert not (found.root / "truth").exists()
