@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NoReturn
@@ -11,6 +11,7 @@ from typing import Any, Final, NoReturn
 from controls.matrix import Wrong, expanded, matrix_shape
 from controls.recorder.internet.answers import TableError
 from controls.recorder.internet.names import load_names
+from controls.recorder.options import CLOCK
 from mcpdetect.data.loader import Shape, line_of, load_yaml
 from mcpdetect.errors import ConfigError
 from mcpdetect.labels.model import TRUTHS, Truth
@@ -31,7 +32,10 @@ _VARIANT_SHAPE: Final[dict[str, Shape]] = {
     "denial?": None,
     "cell?": {f"{name}?": None for name in _CELL},
     "environment?": {"*": None},
+    "options?": {f"{name}?": None for name in ("clock", "ci", "locale", "timezone")},
     "mcp?": None,
+    "calls?": [{"tool": None, "arguments?": {"*": None}, "pause?": None, "repeat?": None}],
+    "binaries?": None,
     "seconds?": None,
     "expectations?": None,
     "strace?": [None],
@@ -42,6 +46,8 @@ _SHAPE: Final[Shape] = {
     "matrices?": {"*": matrix_shape(_VARIANT_SHAPE)},
 }
 _LINKS = ("static", "dynamic")
+_MOST_CALLS = 100
+_LONGEST_PAUSE = 60
 # python-udp4   c-after-2030
 _NAME = re.compile(r"[a-z0-9]++(?:-[a-z0-9]++)*+")
 # {control}   but not {{control}}
@@ -73,6 +79,11 @@ class Variant:
         expectations: file beside the control that documents the server's behaviour.
         strace: strace's options, where they are not the usual ones.
         environment: variables besides the usual ones.
+        clock: how far the target's clock is from the true one, such as ``+400d``; see ``recorder.options``.
+        ci: the variables by which programs know that nobody watches them are set.
+        locale, timezone: of the target.
+        calls: calls of tools made instead of one of each: tool, arguments, pause in seconds before it.
+        binaries: small programs of no distribution package that ran are kept.
         thorough: of real servers, see ``Job``; planted controls are never called so.
     """
 
@@ -100,6 +111,12 @@ class Variant:
     strace: tuple[str, ...] = ()
     thorough: bool = False
     environment: dict[str, str] = field(default_factory=dict)
+    clock: str | None = None
+    ci: bool = False
+    locale: str = "C.UTF-8"
+    timezone: str | None = None
+    calls: tuple[dict[str, Any], ...] = ()
+    binaries: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +181,10 @@ def _variant(name: str, entry: dict[str, Any], at: _Path, wrong: Wrong) -> Varia
         load_names(names)
     except TableError as error:
         wrong(error.problem, (*at, "cell", *_way(error.place)), error.value or None)
+    options = entry.get("options") or {}
+    clock = options.get("clock")
+    if clock is not None and CLOCK.fullmatch(str(clock)) is None:
+        wrong("clock is a shift such as +400d, -2h or +30m", (*at, "options", "clock"), str(clock))
     return Variant(
         name=name,
         truth=entry["truth"],
@@ -188,7 +209,25 @@ def _variant(name: str, entry: dict[str, Any], at: _Path, wrong: Wrong) -> Varia
         expectations=entry.get("expectations"),
         strace=tuple(str(word) for word in entry.get("strace") or ()),
         environment={key: str(value) for key, value in (entry.get("environment") or {}).items()},
+        clock=str(clock) if clock is not None else None,
+        ci=bool(options.get("ci", False)),
+        locale=str(options.get("locale", "C.UTF-8")),
+        timezone=options.get("timezone"),
+        calls=tuple(_calls(entry.get("calls") or (), at, wrong)),
+        binaries=bool(entry.get("binaries", False)),
     )
+
+
+def _calls(entries: Sequence[dict[str, Any]], at: _Path, wrong: Wrong) -> Iterator[dict[str, Any]]:
+    """Yield the calls that a variant makes, each as often as it is to be repeated."""
+    for number, entry in enumerate(entries):
+        repeat, pause = entry.get("repeat", 1), entry.get("pause", 0)
+        if not isinstance(repeat, int) or not 1 <= repeat <= _MOST_CALLS:
+            wrong(f"repeat is a number from 1 to {_MOST_CALLS}", (*at, "calls", number, "repeat"), repr(repeat))
+        if not isinstance(pause, int | float) or not 0 <= pause <= _LONGEST_PAUSE:
+            wrong(f"pause is 0 to {_LONGEST_PAUSE} seconds", (*at, "calls", number, "pause"), repr(pause))
+        call = {"tool": str(entry["tool"]), "arguments": dict(entry.get("arguments") or {}), "pause": float(pause)}
+        yield from (dict(call) for _ in range(repeat))
 
 
 def _way(place: str) -> _Path:

@@ -21,11 +21,13 @@ from controls.recorder.cell import GATEWAY4, Cell
 from controls.recorder.client import Call, Step, drive, driver
 from controls.recorder.confine import confine_command
 from controls.recorder.denial import DENIALS
+from controls.recorder.difference import document, take
 from controls.recorder.errors import RecorderError
 from controls.recorder.internet.authority import TRUST, authority_file
 from controls.recorder.job import Captured, Job
+from controls.recorder.options import clock_options
 from controls.recorder.probes import Probes, cache_folder
-from controls.recorder.room import KEYLOG, Room
+from controls.recorder.room import KEYLOG, MOST_LOG, Room
 from controls.recorder.tools import scratch, version_of
 from mcpdetect.model.probe_acts import ProbeActs
 
@@ -60,26 +62,21 @@ def capture(
             authority=authority_file(cache_folder()),
             keylog=job.keylog,
         )
-        positions = {one.path: one.offset for one in plant(room.home, job.tag) if one.path and one.offset is not None}
-        room.own()
         probes = None
         if job.nonces is not None:
             probes = Probes({phase: ProbeActs(phase, nonce) for phase, nonce in job.nonces.items()})
         try:
-            return _captured(job, room, watch, probes, positions, done)
+            return _captured(job, room, watch, probes, done)
         finally:
+            room.close()
             if probes is not None:
                 probes.close()
 
 
-def _captured(
-    job: Job,
-    room: Room,
-    watch: Path,
-    probes: Probes | None,
-    positions: dict[str, int],
-    done: Callable[[Captured], None],
-) -> Captured:
+def _captured(job: Job, room: Room, watch: Path, probes: Probes | None, done: Callable[[Captured], None]) -> Captured:
+    positions = {one.path: one.offset for one in plant(room.home, job.tag) if one.path and one.offset is not None}
+    room.own()
+    before = take(room.folders)
     variables = {one.variable: one.value for one in environment_canaries(job.tag) if one.variable}
     environment = {
         "PATH": "/usr/bin:/bin",
@@ -91,7 +88,7 @@ def _captured(
         **variables,
         **job.environment,
     }
-    notes: list[str] = []
+    notes = [f"the target's clock was shifted by {job.clock} with libfaketime"] if job.clock else []
     steps: list[Step] = []
     opened = time.time_ns()
     with Cell(
@@ -104,7 +101,7 @@ def _captured(
             cell.keeper,
             job.argv,
             environment,
-            options=job.options,
+            options=[*job.options, *clock_options(job.clock)],
             folder=job.folder,
             stdin=pipe,
             stdout=pipe,
@@ -131,6 +128,11 @@ def _captured(
         counted = cell.counters() if job.counters else None
         cell.close_watchers()
         closed = time.time_ns()
+        (watch / "files.json").write_text(document(before, take(room.folders, before), room.folders))
+        programs = [dataclasses.asdict(one) for one in room.programs(watch if job.binaries else None)]
+        notes += room.limits.notes()
+        if room.overran:
+            notes.append(f"the target was ended because strace's log grew beyond {MOST_LOG >> 20} MB")
         shutil.move(room.log, watch / "strace.log")
         if room.keys is not None:
             shutil.move(room.keys, watch / "tls-keys.log")
@@ -150,6 +152,7 @@ def _captured(
             },
             reached=probes.reached if probes is not None else {},
             notes=notes,
+            programs=programs,
             positions=positions,
             session=[dataclasses.asdict(one) for one in steps],
         )

@@ -32,6 +32,8 @@ class Job:
         thorough: every tool twice, prompts, resources, a wrong call; and a session that fails is a note, no error.
         environment: variables besides the usual ones.
         seconds: how long it may take.
+        binaries: small programs that belong to no package are copied into the bundle.
+        clock: how far the target's clock is shifted.
         calls: calls of tools to make instead of generated ones: tool, arguments, pause.
         nonces: of its probes; None runs none.
         tools: programs whose versions are wanted.
@@ -55,6 +57,8 @@ class Job:
     thorough: bool = False
     environment: dict[str, str] = field(default_factory=dict)
     seconds: float = 20.0
+    binaries: bool = False
+    clock: str | None = None
     calls: list[dict[str, Any]] = field(default_factory=list)
     nonces: dict[Phase, str] | None = None
     tools: list[str] = field(default_factory=list)
@@ -81,6 +85,7 @@ class Captured:
         versions: program -> name and version.
         reached: probes that were run, with the channels that must show them.
         notes: what a reader of the bundle should know.
+        programs: the programs that ran, as ``recorder.programs.Program``.
         positions: path of a planted file -> where its canary begins.
         session: the steps of the MCP session: name, status, detail.
     """
@@ -95,6 +100,7 @@ class Captured:
     versions: dict[str, str]
     reached: dict[Phase, list[Channel]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    programs: list[dict[str, Any]] = field(default_factory=list)
     positions: dict[str, int] = field(default_factory=dict)
     session: list[dict[str, str]] = field(default_factory=list)
 

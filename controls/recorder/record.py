@@ -11,6 +11,7 @@ import shutil
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import zstandard
 
@@ -20,6 +21,7 @@ from controls.recorder.canaries import HOME, PROJECT, planted, tag_of
 from controls.recorder.cell import GATEWAY4, Cell
 from controls.recorder.denial import DENIALS
 from controls.recorder.job import Captured, Job
+from controls.recorder.options import surroundings
 from controls.recorder.probes import fresh_nonces
 from controls.recorder.resume import inputs_of
 from controls.recorder.room import CONTROL, STRACE_OPTIONS
@@ -32,10 +34,11 @@ from mcpdetect.model.manifest import (
     ManifestHost,
     ManifestLoss,
     ManifestProbe,
+    ManifestProgram,
     ManifestRun,
     ManifestSecret,
-    ManifestTruth,
     ManifestStep,
+    ManifestTruth,
 )
 from mcpdetect.model.vocabulary import Channel
 
@@ -111,7 +114,13 @@ def record(
         resolver=list(variant.resolver),
         mcp=variant.mcp,
         thorough=variant.thorough,
-        environment=dict(variant.environment),
+        environment={
+            **surroundings(ci=variant.ci, locale=variant.locale, timezone=variant.timezone),
+            **variant.environment,
+        },
+        clock=variant.clock,
+        calls=[dict(one) for one in variant.calls],
+        binaries=variant.binaries or variant.thorough,
         seconds=variant.seconds,
         nonces=fresh_nonces() if probe and _follows(options) else None,
         tools=sorted({"strace", "tcpdump", "dnsmasq", "nft", *_interpreter(argv[0])}),
@@ -176,6 +185,7 @@ def _manifest(
             exit=captured.exit,
             notes=captured.notes,
             session=[ManifestStep(**step) for step in captured.session],
+            programs=[_program(one) for one in captured.programs],
         ),
         host=ManifestHost(
             kernel=captured.kernel,
@@ -185,7 +195,7 @@ def _manifest(
         ),
         evidence=[
             _pack(piece, bundle, *(target if piece.channel in ("syscalls", "mcp") else whole))
-            for piece in _pieces(job, watch, captured.versions)
+            for piece in (*_pieces(job, watch, captured.versions), *_files(watch, captured))
         ],
         secrets=[
             ManifestSecret(
@@ -294,6 +304,30 @@ def _pieces(job: Job, watch: Path, versions: dict[str, str]) -> list[_Piece]:
         pieces.append(
             _Piece(table, "nft.txt", "firewall", "nft-counters", versions["nft"], [], "the denying rules", True)
         )
+    return pieces
+
+
+def _program(facts: dict[str, Any]) -> ManifestProgram:
+    """Return a program as a manifest says it; a long copy is packed, and its name tells."""
+    program = ManifestProgram(**facts)
+    if program.copied and (program.bytes or 0) >= _COMPRESS_FROM:
+        program.copied += ".zst"
+    return program
+
+
+def _files(watch: Path, captured: Captured) -> list[_Piece]:
+    """Return what changed in the target's files, and the programs that were copied."""
+    path = watch / "files.json"
+    head = json.loads(path.read_bytes())
+    losses = [] if head["whole"] else [ManifestLoss("dropped", "there were more files than are looked at")]
+    if not head["hashed"]:
+        losses.append(ManifestLoss("dropped", "some files have no hash: they are too large, or could not be read"))
+    scope = f"files below {', '.join(head['roots'])}"
+    pieces = [_Piece(path, "files.json", "files", "files-diff", "recorder", [], scope, True, losses)]
+    for one in captured.programs:
+        if one["copied"]:
+            source = watch / one["copied"]
+            pieces.append(_Piece(source, one["copied"], "binaries", "elf", "recorder", [], one["path"], complete=True))
     return pieces
 
 

@@ -22,9 +22,12 @@ from controls.recorder.background import Background
 from controls.recorder.canaries import HOME
 from controls.recorder.errors import RecorderError
 from controls.recorder.internet.authority import trust_store
+from controls.recorder.limits import Limits
 from controls.recorder.probes import Probes, ended, probe_program
+from controls.recorder.programs import Program, look
+from controls.recorder.world import FOLDERS, World
 
-__all__ = ["CONTROL", "KEYLOG", "STRACE_OPTIONS", "UID", "Room"]
+__all__ = ["CONTROL", "KEYLOG", "MOST_LOG", "STRACE_OPTIONS", "UID", "Room"]
 
 UID = 1000
 CONTROL = "/srv/control"
@@ -33,6 +36,8 @@ KEYLOG = "/run/keys/tls-keys.log"
 """Where programs in the room may write the keys of their TLS connections."""
 STRACE_OPTIONS = ("-f", "-ttt", "-T", "-yy", "-s", "4096")
 
+MOST_LOG = 512 << 20
+"""Longest log of strace; a target that makes a longer one is ended."""
 _SAID = 1 << 20
 """Most bytes of standard error that are kept."""
 
@@ -47,13 +52,16 @@ _ETC = {
 _PROBE = "/run/probe/probe"
 """Where the probe program lies inside the room; it launches the target when there are probes."""
 
-# $1 stage folder, $2 working directory; then strace with the target. Few programs, because each start of one costs
-# much in an emulated guest; the mounts are made from a table by one.
+# $1 stage folder, $2 working directory; then strace with the target. First of all it comes under the limits. Few
+# programs, because each start of one costs much in an emulated guest; the mounts are made from a table by one.
 _ENTER = r"""
 set -eu
 stage=$1 folder=$2
 shift 2
 root=$stage/root
+while read -r door; do
+  echo 0 >"$door"
+done <"$stage/doors"
 mount -t tmpfs -o mode=755,nosuid room "$root"
 cd "$root"
 mkdir usr proc dev dev/shm tmp etc etc/alternatives home home/dev run run/record run/probe srv srv/control \
@@ -69,6 +77,7 @@ echo cell >/proc/sys/kernel/hostname
 pivot_root . old
 umount -l old
 rmdir old
+mount -o remount,ro /
 cd "$folder"
 exec setpriv --no-new-privs -- "$@"
 """
@@ -80,12 +89,15 @@ def _mounts(stage: Path) -> str:
     rows = [("/usr", "usr", "none", "bind,ro,nosuid"), ("none", "usr/local", "tmpfs", "mode=755,ro")]
     if Path("/etc/alternatives").is_dir():
         rows.append(("/etc/alternatives", "etc/alternatives", "none", "bind"))
+    # Java reads its settings there, and does not start without them.
+    rows += [(str(path), f"etc/{path.name}", "none", "bind,X-mount.mkdir") for path in Path("/etc").glob("java-*")]
     if (stage / "keys").is_dir():
         rows.append((f"{stage}/keys", "run/keys", "none", "bind,X-mount.mkdir"))
     rows += [(f"/dev/{name}", f"dev/{name}", "none", "bind") for name in ("null", "zero", "full", "random", "urandom")]
     rows += [
-        ("proc", "proc", "proc", "defaults"),
-        (f"{stage}/home", "home/dev", "none", "bind"),
+        # The processes of others, which are strace and the launcher, are hidden from the target.
+        ("proc", "proc", "proc", "hidepid=2"),
+        *((f"{stage}/world/{name}", place.removeprefix("/"), "none", "bind") for name, place in FOLDERS.items()),
         (f"{stage}/control", "srv/control", "none", "bind,ro"),
         (f"{stage}/record", "run/record", "none", "bind"),
         (f"{stage}/probe", "run/probe", "none", "bind,ro"),
@@ -106,6 +118,9 @@ class Room:
 
     Attributes:
         home: the target's home.
+        world: the files that the target can write.
+        limits: what it may take of the machine.
+        overran: it was ended because strace's log grew too long.
         log: strace's log.
         keys: what programs wrote to ``KEYLOG``, None without it.
     """
@@ -121,7 +136,7 @@ class Room:
         keylog: bool = False,
     ) -> None:
         self._stage = stage
-        for name in ("root", "etc", "home/project", "record", "probe"):
+        for name in ("root", "etc", "record", "probe", "world"):
             (stage / name).mkdir(parents=True)
         shutil.copytree(control, stage / "control")
         for name, text in _ETC.items():
@@ -140,10 +155,16 @@ class Room:
             self.keys.parent.chmod(0o755)
             self.keys.chmod(0o666)
         (stage / "mounts").write_text(_mounts(stage))
-        self.home = stage / "home"
+        self.limits = Limits()
+        (stage / "doors").write_text("".join(f"{door}\n" for door in self.limits.doors))
+        self.world = World(stage / "world")
+        self.home = self.world.root / "home"
+        (self.home / "project").mkdir()
+        self.overran = False
         self.log = stage / "record" / "strace.log"
         self._said = bytearray()
         self._listener: threading.Thread | None = None
+        self._watcher: threading.Thread | None = None
         self._probes: Probes | None = None
 
     def own(self) -> None:
@@ -195,11 +216,12 @@ class Room:
             strace += ["--", _PROBE, "around", str(UID), nonce, str(keep[0]), str(keep[1]), folder]
         command = ["/usr/bin/env", "-i", *(f"{name}={value}" for name, value in environment.items()), *strace, *argv]
         apart = ["unshare", "--mount", "--pid", "--ipc", "--uts", "--fork", "--kill-child=KILL", "--"]
+        around = [*self.world.enter, *apart, *self.limits.prefix(), *confine]
         # A pipe, read all the time: a file of the recorder would show its path in the trace, and a full pipe would
         # hold the target up.
         target = Background(
             "target",
-            [*apart, *confine, "/bin/sh", "-c", _ENTER, "enter", str(self._stage), folder, *command],
+            [*around, "/bin/sh", "-c", _ENTER, "enter", str(self._stage), folder, *command],
             netns=netns,
             stdin=stdin,
             stdout=stdout,
@@ -211,7 +233,58 @@ class Room:
         if target.process.stderr is not None:
             self._listener = threading.Thread(target=self._listen, args=(target.process.stderr,), daemon=True)
             self._listener.start()
+        self._watcher = threading.Thread(target=self._watch, args=(target,), daemon=True)
+        self._watcher.start()
         return target
+
+    def _watch(self, target: Background) -> None:
+        """Take strace out of the target's limits once it traces, and end a target whose log grows too long."""
+        released = False
+        while target.process.poll() is None:
+            if not released and (strace := self._tracer(target.pid)):
+                self.limits.release(strace)
+                released = True
+            with contextlib.suppress(OSError):
+                if self.log.stat().st_size > MOST_LOG:
+                    self.overran = True
+                    self.limits.seal()
+                    self._signal(target.pid, signal.SIGKILL)
+            time.sleep(0.05 if released else 0.005)
+
+    @staticmethod
+    def _tracer(outer: int) -> int:
+        """Return the process id of strace once the target's program runs, 0 before.
+
+        Before that it forks children of its own to try what the kernel can do.
+        """
+        with contextlib.suppress(OSError):
+            first = Path(f"/proc/{outer}/task/{outer}/children").read_text().split()
+            if first and Path(f"/proc/{first[0]}/comm").read_text() == "strace\n":
+                below = Path(f"/proc/{first[0]}/task/{first[0]}/children").read_text().split()
+                names = [Path(f"/proc/{child}/comm").read_text() for child in below]
+                return int(first[0]) if any(name != "strace\n" for name in names) else 0
+        return 0
+
+    @property
+    def folders(self) -> dict[Path, str]:
+        """The folders that the target can write: from outside, and as the target knows them."""
+        return {self.world.root / name: place for name, place in FOLDERS.items()}
+
+    def programs(self, copies: Path | None) -> list[Program]:
+        """Return the programs that ran, by strace's log.
+
+        Args:
+            copies: folder for copies of those that belong to no package, None for none.
+        """
+        roots = {place: root for root, place in self.folders.items()} | {CONTROL: self._stage / "control"}
+        return look(self.log, roots, frozenset({_PROBE, "/proc/self/exe"} if self._probes else ()), copies)
+
+    def close(self) -> None:
+        """Let the files and the limits go; what ran in the room was ended with its process namespace."""
+        if self._watcher is not None:
+            self._watcher.join(5.0)
+        self.world.close()
+        self.limits.close()
 
     def _listen(self, stream: IO[bytes]) -> None:
         with stream:
@@ -230,13 +303,16 @@ class Room:
         Args:
             outer: process id of the ``unshare`` around the room.
         """
-        children = Path(f"/proc/{outer}/task/{outer}/children").read_text().split()
-        if not children:
+        try:
+            children = Path(f"/proc/{outer}/task/{outer}/children").read_text().split()
+            if not children:
+                return []
+            own = {children[0]}
+            inside = Path(f"/proc/{children[0]}/ns/pid").readlink()
+            if self._probes is not None:
+                own.update(Path(f"/proc/{children[0]}/task/{children[0]}/children").read_text().split()[:1])
+        except OSError:  # all of it has ended
             return []
-        own = {children[0]}
-        inside = Path(f"/proc/{children[0]}/ns/pid").readlink()
-        if self._probes is not None:
-            own.update(Path(f"/proc/{children[0]}/task/{children[0]}/children").read_text().split()[:1])
         found = []
         for entry in Path("/proc").iterdir():
             if entry.name.isdigit() and entry.name not in own:
@@ -268,11 +344,8 @@ class Room:
         while over and time.monotonic() < end and self.processes(target.pid):
             time.sleep(0.01)
         stopped = bool(self.processes(target.pid))
-        for how in (signal.SIGTERM, signal.SIGKILL) if stopped else ():
-            self._signal(target.pid, how)
-            grace = time.monotonic() + 2.0
-            while time.monotonic() < grace and self.processes(target.pid):
-                time.sleep(0.01)
+        if stopped:
+            self._stop(target.pid)
         before_probe()
         self._probes.let_probe()
         status: int | None
@@ -292,11 +365,22 @@ class Room:
             return target.process.wait(seconds)
         except subprocess.TimeoutExpired:
             pass
-        for how in (signal.SIGTERM, signal.SIGKILL):
-            self._signal(target.pid, how)
-            try:
-                target.process.wait(2.0)
-            except subprocess.TimeoutExpired:
-                continue
-            return None
-        raise RecorderError("the target could not be stopped")
+        self._stop(target.pid)
+        try:
+            target.process.wait(2.0)
+        except subprocess.TimeoutExpired:
+            raise RecorderError("the target could not be stopped") from None
+        return None
+
+    def _stop(self, outer: int) -> None:
+        """Ask the processes in the room to end, and end those that do not; none may start another meanwhile."""
+        self._signal(outer, signal.SIGTERM)
+        grace = time.monotonic() + 2.0
+        while time.monotonic() < grace and self.processes(outer):
+            time.sleep(0.01)
+        self.limits.seal()
+        grace = time.monotonic() + 10.0
+        while time.monotonic() < grace and self.processes(outer):
+            self._signal(outer, signal.SIGKILL)
+            time.sleep(0.05)
+        self.limits.seal(closed=False)  # the second probe starts processes too

@@ -15,10 +15,11 @@ __all__ = [
     "ManifestHost",
     "ManifestLoss",
     "ManifestProbe",
+    "ManifestProgram",
     "ManifestRun",
     "ManifestSecret",
-    "ManifestTruth",
     "ManifestStep",
+    "ManifestTruth",
 ]
 
 MANIFEST_SCHEMA = "mcpdetect.manifest/0"
@@ -27,8 +28,12 @@ MANIFEST_SCHEMA = "mcpdetect.manifest/0"
 
 @dataclass(slots=True)
 class ManifestStep:
-    """One step of an MCP session: the method or ``shutdown``, how it ended (``answered``, ``error``, ``bad-answer``,
-    ``no-answer``, ``closed``, ``flooded``, ``done``), and what it was about.
+    """One step of an MCP session.
+
+    Attributes:
+        name: the method, or ``shutdown``.
+        status: how it ended: ``answered``, ``error``, ``bad-answer``, ``no-answer``, ``closed``, ``flooded``, ``done``.
+        detail: what it was about, and why it went wrong where it did.
     """
 
     __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
@@ -36,6 +41,33 @@ class ManifestStep:
     name: str
     status: str
     detail: str = ""
+
+
+@dataclass(slots=True)
+class ManifestProgram:
+    """A program file that ran.
+
+    Attributes:
+        path: where it lay.
+        sha256, bytes: of the file; None where it could not be found again after the run.
+        kind: ``elf``, ``script`` or ``other``.
+        machine, bits, linkage: what its ELF header says: the processor's number (System V gABI, ``e_machine``), 32 or
+            64, and ``dynamic``, ``static-pie``, ``static`` or ``other``.
+        package: the distribution package that it belongs to.
+        copied: its path in the bundle, where it was kept.
+    """
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
+
+    path: str
+    sha256: str | None = None
+    bytes: int | None = None
+    kind: str = "other"
+    machine: int | None = None
+    bits: int | None = None
+    linkage: str | None = None
+    package: str | None = None
+    copied: str | None = None
 
 
 @dataclass(slots=True)
@@ -52,6 +84,7 @@ class ManifestRun:
         exit: the target's exit status (128 + number for a signal), None when the recorder had to stop it.
         notes: anything a reader should know.
         session: what became of each step of the MCP session that the recorder held.
+        programs: the program files that ran.
     """
 
     __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
@@ -66,6 +99,7 @@ class ManifestRun:
     exit: int | None
     notes: list[str] = field(default_factory=list)
     session: list[ManifestStep] = field(default_factory=list)
+    programs: list[ManifestProgram] = field(default_factory=list)
 
 
 @dataclass(slots=True)
