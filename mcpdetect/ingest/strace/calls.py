@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from mcpdetect.model.kinds import CALLS
+from mcpdetect.model.kinds import CALL_KINDS, CALLS
 
 __all__ = ["CONDITIONS", "DERIVED", "SHOWN", "UNHALVED", "Filter", "names_of", "needed_calls", "pattern_of"]
 
@@ -102,10 +102,17 @@ def _trie(names: Iterable[str]) -> str:
     return build(tree)
 
 
+# Calls of every program that make no event: lines of them are passed over before anything else is looked at.
+_COMMON = names_of(
+    "futex epoll_pwait epoll_wait rt_sigaction rt_sigprocmask rt_sigreturn mprotect ioctl brk munmap madvise lseek "
+    "getcwd set_robust_list prlimit64 sched_yield clock_nanosleep clock_gettime nanosleep wait4 fstat sched_getaffinity"
+)
+
+
 def pattern_of(header: str, names: frozenset[str], wanted: frozenset[str], seen: frozenset[str]) -> re.Pattern[str]:
     r"""Return the pattern that picks lines out of a block in one pass; each line begins with its ``\n``.
 
-    Groups: pid, time, name of a call, name of a resumed call, ``+++``, the rest. A match without groups is a line that
+    Groups: pid, time, name of a resumed call, name of a call, ``+++``, the rest. A match without groups is a line that
     no part of the format explains; it reaches to the end, so that only the last match can be one. Lines are passed
     over by their arguments only for names in ``seen``: that a call occurs at all must be noticed.
     """
@@ -113,11 +120,15 @@ def pattern_of(header: str, names: frozenset[str], wanted: frozenset[str], seen:
     halved = names - UNHALVED if "file.probe" not in wanted and "stat" in held else names
     plain = names - held.keys()
     special = "".join(rf"|{name}(?=\({held[name]})" for name in sorted(names & held.keys()))
-    shape = r"(?:[a-z_][a-z0-9_]*+\(|<\.\.\. \w++ resumed|\+\+\+ |--- |\?\?\?\()"
+    shape = r"(?:<\.\.\. \w++ resumed|[a-z_][a-z0-9_]*+\(|\+\+\+ |--- |\?\?\?\()"
     bare = re.sub(r"(?<!\\)\((?!\?)", "(?:", header)
+    others = _trie((_COMMON | (CALL_KINDS.keys() & seen)) - names)
+    passed = rf"(?!{bare}(?:<\.\.\. {others} resumed|{others}\())"
     first = rf"((?:{_trie(plain)}(?=\(){special}))\("
     second = rf"<\.\.\. ({_trie(halved)}) resumed(?: #\d++)?+>"
-    return re.compile(rf"\n(?:{header}(?:{first}|{second}|(\+\+\+) )([^\n]*+)|(?!{bare}{shape})(?s:.)*+)", re.ASCII)
+    return re.compile(
+        rf"\n{passed}(?:{header}(?:{second}|{first}|(\+\+\+) )([^\n]*+)|(?!{bare}{shape})(?s:.)*+)", re.ASCII
+    )
 
 
 _NETWORK = names_of(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from mcpdetect.ingest.strace.account import Account
 from mcpdetect.ingest.strace.call import Call, parse_call
 from mcpdetect.ingest.strace.dispatch import ALSO, HANDLERS
 from mcpdetect.ingest.strace.express import EXPRESS
 from mcpdetect.ingest.strace.grammar import split_arguments
+from mcpdetect.ingest.strace.header import Moment, ns_of
 from mcpdetect.ingest.strace.on_kernel import end_rings, on_unknown
 from mcpdetect.ingest.strace.on_process import begin_clone, on_clone
 from mcpdetect.ingest.strace.payload import flush_hellos
@@ -19,10 +20,11 @@ from mcpdetect.model.event import Event, Frame, ProcessExit, ProcessStart, Unpar
 from mcpdetect.model.kinds import CALL_KINDS
 from mcpdetect.model.place import Where
 
-__all__ = ["CLONES", "Core", "Half"]
+__all__ = ["CLONES", "MOST_PENDING", "RESUMED", "UNFINISHED", "Core", "Half"]
 
 CLONES = frozenset({"clone", "clone3", "fork", "vfork"})
-_MOST_PENDING = 20_000
+MOST_PENDING = 20_000
+"""Most calls that may be under way at once."""
 _MOST_EXPECTED = 20_000
 _MOST_RAW = 200
 _MOST_CUTS = 32
@@ -42,14 +44,19 @@ _ARGUMENTS_AT_END = frozenset({"sendmmsg"})
 
 @dataclass(slots=True)
 class Half:
-    """The first half of a call."""
+    """The first half of a call; ``moment`` is its time."""
 
     name: str
     text: str
     line: int
-    t_ns: int | None
+    moment: Moment
     birth: Birth | None = None
-    file: str = field(default="")
+    file: str = ""
+
+    @property
+    def t_ns(self) -> int | None:
+        """The time in nanoseconds."""
+        return ns_of(self.moment)
 
 
 class Core:
@@ -95,21 +102,19 @@ class Core:
         old = self.pending.get(tid)
         if old is not None:
             self._abandoned(thread, old)
-        half = Half(name, text, line, t_ns, file=self.file)
-        if name in CLONES:
-            half.birth = begin_clone(name, text, thread, line, self.recorder)
-        if len(self.pending) >= _MOST_PENDING and tid not in self.pending:
+        birth = begin_clone(name, text, thread, line, self.recorder) if name in CLONES else None
+        if len(self.pending) >= MOST_PENDING and tid not in self.pending:
             first = next(iter(self.pending))
             lost = self.pending.pop(first)
             touches = CALL_KINDS.get(lost.name, ())
             self.account.add(
                 "overflow",
-                f"more than {_MOST_PENDING} calls were under way at once; the oldest was given up",
+                f"more than {MOST_PENDING} calls were under way at once; the oldest was given up",
                 Where(lost.file, lost.line),
                 touches,
                 note=not touches,
             )
-        self.pending[tid] = half
+        self.pending[tid] = Half(name, text, line, t_ns, birth, self.file)
 
     def place(self, line: int) -> Where:
         """Return the place of a line of the present file."""
@@ -171,7 +176,7 @@ class Core:
         if express is not None:
             out = self.recorder.out
             before = len(out)
-            if express(self.recorder, thread, where, t_ns, rest):
+            if express(self.recorder, thread, where.file, where.at, where.end, t_ns, rest):
                 self.last = out[before:]
                 self.last_line = where.end or where.at
                 return True

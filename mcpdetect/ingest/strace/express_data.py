@@ -1,4 +1,4 @@
-"""Reads, writes, mappings, listings and ends of files and pipes that the trace saw opened, read in one match each."""
+"""Reads, writes, mappings and listings of files and pipes that the trace saw opened, read in one match each."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ import re
 from collections.abc import Callable
 
 from mcpdetect.ingest.adapter import EXCERPT
-from mcpdetect.ingest.strace.express_shapes import DURATION, FILE
+from mcpdetect.ingest.strace.build import file_probe, file_read, file_write
+from mcpdetect.ingest.strace.express_shapes import DEVICE, DURATION, FILE
 from mcpdetect.ingest.strace.grammar import STRING
+from mcpdetect.ingest.strace.header import Moment, ns_of
 from mcpdetect.ingest.strace.recorder import Recorder
 from mcpdetect.ingest.strace.state import Handle, Thread
 from mcpdetect.ingest.strace.values import excerpt_in
-from mcpdetect.model.event import FileChange, FileProbe, FileRead
 from mcpdetect.model.place import Where
 
-__all__ = ["DATA_READERS"]
+__all__ = ["DATA_READERS", "known"]
 
-_DESCRIPTOR = r"(\d{1,9})<(/[^<>\\]*+|pipe:\[\d++\])>"
-_BEGIN = re.compile(_DESCRIPTOR + ', "', re.ASCII)
+_DESCRIPTOR = rf"(\d{{1,9}})<(/[^<>\\]*+|pipe:\[\d++\]){DEVICE}>"
+_BEGIN = re.compile(_DESCRIPTOR + ', (")', re.ASCII)
 _REST = re.compile(rf"{_DESCRIPTOR}, ({STRING})", re.ASCII)
 # "..., 4096) = 888 <0.000012>
 _END = re.compile(rf'"(?:\.\.\.)?+(, \d{{1,18}}\) += (\d{{1,18}}){DURATION})', re.ASCII)
@@ -31,11 +32,10 @@ _MMAP = re.compile(
 )
 # 3</srv>, 0x55d5 /* 5 entries */, 32768) = 144
 _LIST = re.compile(rf"(\d{{1,9}}){FILE}, 0x[0-9a-f]++ /\* \d++ entries \*/, \d++\) += (\d{{1,18}}){DURATION}", re.ASCII)
-# 3</etc/passwd>) = 0 <0.000008>
-_CLOSE = re.compile(rf"(\d{{1,9}}){FILE}\) += 0{DURATION}", re.ASCII)
+_Reader = Callable[[Recorder, Thread, str, int, int | None, Moment, str], bool]
 
 
-def _known(thread: Thread, fd: int, path: str) -> Handle | None:
+def known(thread: Thread, fd: int, path: str) -> Handle | None:
     """Return the handle of a descriptor that the table knows under the very path of its decoration."""
     handle = thread.table.handles.get(fd)
     if handle is None or handle.path != path or handle.socket is not None:
@@ -61,8 +61,7 @@ def _transfer(end: re.Pattern[str], rest: str) -> tuple[int, str, str, int] | No
         first = _REST.match(rest)
         if first is None or first.end() != last.start(1):
             return None
-    # the path's bracket and ", " stand between the path and the string
-    return int(first[1]), first[2], rest[first.end(2) + 3 : last.start(1)], int(last[2])
+    return int(first[1]), first[2], rest[first.start(3) : last.start(1)], int(last[2])
 
 
 def _overheard(recorder: Recorder, thread: Thread, handle: Handle) -> bool:
@@ -77,16 +76,18 @@ def _overheard(recorder: Recorder, thread: Thread, handle: Handle) -> bool:
     return any(handles[fd].path == path for fd in (0, 1) if fd in handles)
 
 
-def _read_by(call: str, end: re.Pattern[str]) -> Callable[[Recorder, Thread, Where, int | None, str], bool]:
-    def read(recorder: Recorder, thread: Thread, where: Where, t_ns: int | None, rest: str) -> bool:
-        parts = _transfer(end, rest)
+def _read_by(call: str, last: re.Pattern[str]) -> _Reader:
+    def read(
+        recorder: Recorder, thread: Thread, file: str, at: int, end: int | None, moment: Moment, rest: str
+    ) -> bool:
+        parts = _transfer(last, rest)
         if parts is None:
             return False
         fd, path, text, size = parts
-        handle = _known(thread, fd, path)
+        handle = known(thread, fd, path)
         if handle is None or (handle.owner is None and recorder.stdio is not None):
             return False
-        if "file.read" not in recorder.wanted:
+        if not recorder.reads:
             return True
         found = excerpt_in(text, EXCERPT)
         if found is None:
@@ -94,25 +95,25 @@ def _read_by(call: str, end: re.Pattern[str]) -> Callable[[Recorder, Thread, Whe
         data = found[0] if len(found[0]) <= size else found[0][:size]
         cut = len(data) < size
         if cut:
-            recorder.account.cut("file.read", where)
+            recorder.account.cut("file.read", Where(file, at, end))
         process = thread.process
         recorder.out.append(
-            FileRead(
-                where,
-                t_ns,
+            file_read(
+                Where(file, at, end),
+                ns_of(moment),
                 call,
                 size,
-                None,
                 path,
                 fd,
                 size,
                 data,
                 cut,
-                certain=handle.certain,
-                inherited=handle.owner is not process,
-                process=process.id,
-                tid=thread.number,
-                aliases=recorder.names.aliases(path),
+                handle.certain,
+                False,
+                handle.owner is not process,
+                process.id,
+                thread.number,
+                recorder.names.aliases(path),
             )
         )
         return True
@@ -120,16 +121,18 @@ def _read_by(call: str, end: re.Pattern[str]) -> Callable[[Recorder, Thread, Whe
     return read
 
 
-def _write_by(call: str, end: re.Pattern[str]) -> Callable[[Recorder, Thread, Where, int | None, str], bool]:
-    def write(recorder: Recorder, thread: Thread, where: Where, t_ns: int | None, rest: str) -> bool:
-        parts = _transfer(end, rest)
+def _write_by(call: str, last: re.Pattern[str]) -> _Reader:
+    def write(
+        recorder: Recorder, thread: Thread, file: str, at: int, end: int | None, moment: Moment, rest: str
+    ) -> bool:
+        parts = _transfer(last, rest)
         if parts is None:
             return False
         fd, path, text, size = parts
-        handle = _known(thread, fd, path)
+        handle = known(thread, fd, path)
         if handle is None or (handle.owner is None and recorder.stdio is not None):
             return False
-        if "file.change" not in recorder.wanted:
+        if not recorder.changes:
             return True
         found = excerpt_in(text, EXCERPT)
         if found is None:
@@ -137,23 +140,20 @@ def _write_by(call: str, end: re.Pattern[str]) -> Callable[[Recorder, Thread, Wh
         data = found[0] if len(found[0]) <= size else found[0][:size]
         cut = len(data) < size
         if cut:
-            recorder.account.cut("file.change", where)
+            recorder.account.cut("file.change", Where(file, at, end))
         recorder.out.append(
-            FileChange(
-                where,
-                t_ns,
+            file_write(
+                Where(file, at, end),
+                ns_of(moment),
                 call,
                 size,
-                None,
-                "write",
                 path,
-                fd=fd,
-                size=size,
-                data=data,
-                cut=cut,
-                certain=handle.certain,
-                process=thread.process.id,
-                tid=thread.number,
+                fd,
+                data,
+                cut,
+                handle.certain,
+                thread.process.id,
+                thread.number,
             )
         )
         return True
@@ -161,88 +161,74 @@ def _write_by(call: str, end: re.Pattern[str]) -> Callable[[Recorder, Thread, Wh
     return write
 
 
-def _mmap(recorder: Recorder, thread: Thread, where: Where, t_ns: int | None, rest: str) -> bool:
+def _mmap(recorder: Recorder, thread: Thread, file: str, at: int, end: int | None, moment: Moment, rest: str) -> bool:
     match = _MMAP.match(rest)
     if match is None:
         return False
     size, flags, digits, path, result = match.groups()
     fd = int(digits)
-    handle = _known(thread, fd, path)
+    handle = known(thread, fd, path)
     if handle is None or "MAP_ANONYMOUS" in flags:
         return False
-    if "file.read" not in recorder.wanted:
+    if not recorder.reads:
         return True
     process = thread.process
     recorder.out.append(
-        FileRead(
-            where,
-            t_ns,
+        file_read(
+            Where(file, at, end),
+            ns_of(moment),
             "mmap",
             int(result, 16),
-            None,
             path,
             fd,
             int(size),
             b"",
             True,
-            mapped=True,
-            certain=handle.certain,
-            inherited=handle.owner is not process,
-            process=process.id,
-            tid=thread.number,
-            aliases=recorder.names.aliases(path),
+            handle.certain,
+            True,
+            handle.owner is not process,
+            process.id,
+            thread.number,
+            recorder.names.aliases(path),
         )
     )
     return True
 
 
-def _list(recorder: Recorder, thread: Thread, where: Where, t_ns: int | None, rest: str) -> bool:
+def _list(recorder: Recorder, thread: Thread, file: str, at: int, end: int | None, moment: Moment, rest: str) -> bool:
     match = _LIST.match(rest)
     if match is None:
         return False
     digits, path, result = match.groups()
-    if "file.probe" not in recorder.wanted:
+    if not recorder.probes:
         return True
-    handle = _known(thread, int(digits), path)
+    handle = known(thread, int(digits), path)
     if handle is None:
         return False
     recorder.out.append(
-        FileProbe(
-            where,
-            t_ns,
+        file_probe(
+            Where(file, at, end),
+            ns_of(moment),
             "getdents64",
             int(result),
             None,
             "list",
             path,
-            certain=handle.certain,
-            process=thread.process.id,
-            tid=thread.number,
+            handle.certain,
+            None,
+            thread.process.id,
+            thread.number,
         )
     )
     return True
 
 
-def _close(recorder: Recorder, thread: Thread, where: Where, t_ns: int | None, rest: str) -> bool:
-    match = _CLOSE.match(rest)
-    if match is None:
-        return False
-    fd = int(match[1])
-    handle = _known(thread, fd, match[2])
-    if handle is None:
-        return False
-    thread.table.drop(fd)
-    handle.closed = True
-    return True
-
-
-DATA_READERS = {
+DATA_READERS: dict[str, _Reader] = {
     "read": _read_by("read", _END),
     "pread64": _read_by("pread64", _END_AT),
     "write": _write_by("write", _END),
     "pwrite64": _write_by("pwrite64", _END_AT),
     "mmap": _mmap,
     "getdents64": _list,
-    "close": _close,
 }
 """Readers by call name."""

@@ -7,7 +7,18 @@ from dataclasses import dataclass, field
 
 from mcpdetect.model.vocabulary import Clock
 
-__all__ = ["HEADER", "Timekeeper", "fast_header", "looks_like_strace"]
+__all__ = ["EPOCH", "HEADER", "Moment", "Timekeeper", "fast_header", "looks_like_strace", "ns_of"]
+
+EPOCH = r"[0-9]{10}\.[0-9]{6}"
+"""Pattern of the time column of ``-ttt``: ``1796037399.316142``."""
+Moment = int | str | None
+"""A time in nanoseconds, or as written in the column of ``-ttt``: most lines' times are never asked for."""
+
+
+def ns_of(moment: Moment) -> int | None:
+    """Return a time in nanoseconds."""
+    return int(moment.replace(".", "")) * 1000 if moment.__class__ is str else moment  # type: ignore[return-value]
+
 
 _DAY_NS = 86_400 * 1_000_000_000
 
@@ -44,7 +55,7 @@ class Timekeeper:
     high: int = 0
 
     def reached(self, value: int) -> None:
-        """Note the latest of times that were read elsewhere as epoch seconds with six places; 0 is none."""
+        """Note the latest of times that were read elsewhere from the column of ``-ttt``; 0 is none."""
         if value > self.high:
             self.high = value
             self.end = value

@@ -18,6 +18,7 @@ class Names:
 
     Attributes:
         overflow: how many names had to be forgotten because there were too many.
+        linked: some file has another name.
     """
 
     def __init__(self) -> None:
@@ -25,6 +26,9 @@ class Names:
         self._aliases: dict[str, set[str]] = {}
         self._known: set[str] = set()
         self.overflow = 0
+        self.linked = False
+        # absolute paths as written of which nothing but a symbolic link or another root could make something else
+        self._settled: set[str] = set()
         self._plain: dict[str, bool] = {}
         # of directories: most files lie in few
         self._others: dict[str, frozenset[str] | None] = {}
@@ -44,6 +48,7 @@ class Names:
         """Note that ``new`` names what ``old`` names or named: link, rename, bind mount."""
         if old == new:
             return
+        self.linked = True
         self._others.clear()
         self._room(self._aliases)
         group = {old} | self._aliases.get(old, set())
@@ -113,6 +118,8 @@ class Names:
             table: its descriptors.
             own: its pid as text, so that ``/proc/<pid>`` is understood.
         """
+        if written in self._settled and not directory.root and (not self._symlinks or self._is_plain(written)):
+            return written, True
         if written.startswith("/"):
             plain = written
             start = 1
@@ -133,6 +140,8 @@ class Names:
             and not directory.root
             and (not self._symlinks or self._is_plain(plain))
         ):
+            if plain is written and len(self._settled) < _MOST_NAMES:
+                self._settled.add(plain)
             return plain, True
         return self._walk(plain, start, directory, table, own)
 

@@ -30,6 +30,7 @@ class Recorder:
         wanted: the event kinds asked for.
         out: events made and not yet handed on.
         world, names, account: processes, file names, losses.
+        opens, reads, changes, probes: events of files that are wanted.
         reads_sends, reads_receives: some wanted kind needs the payload of sends, of receives.
         expected: children that have no line yet, by identity of the thread object.
         rings: io_uring instances, whether the kernel polls them, and their handles.
@@ -43,6 +44,10 @@ class Recorder:
         self.world = World()
         self.names = Names()
         self.account = account
+        self.opens = "file.open" in wanted
+        self.reads = "file.read" in wanted
+        self.changes = "file.change" in wanted
+        self.probes = "file.probe" in wanted
         self.reads_sends = bool(wanted & {"socket.send", *_OUT_OF_SENDS})
         self.reads_receives = bool(wanted & {"socket.receive", *_OUT_OF_SENDS})
         self.expected: dict[int, tuple[Thread, Where, str]] = {}

@@ -217,7 +217,7 @@ class _File:
             start = hit.start()
             line += block.count("\n", max(before, 0), start) + (1 if before < 0 else 0)
             before = start
-            _, time, name, resumed, mark, rest = hit.groups()
+            _, time, resumed, name, mark, rest = hit.groups()
             t_ns = self._times.read(time or None) or 0
             if name is not None:
                 names.add(name)

@@ -101,6 +101,18 @@ class Table:
         if handle.socket is not None:
             handle.socket.holders += 1
 
+    def open(self, fd: int, handle: Handle, closing: bool) -> None:
+        """``put`` for a handle that is no socket."""
+        handles = self.handles
+        old = handles.get(fd)
+        if old is not None and old.socket is not None:
+            old.socket.holders -= 1
+        handles[fd] = handle
+        if closing:
+            self.closing.add(fd)
+        else:
+            self.closing.discard(fd)
+
     def drop(self, fd: int) -> Handle | None:
         """Forget ``fd``; return what it led to."""
         handle = self.handles.pop(fd, None)
