@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from mcpdetect.contract import Fact
 from mcpdetect.correlate.ends import OwnEnds, outward
-from mcpdetect.correlate.target import Attempt, Proxied, Target
+from mcpdetect.correlate.target import ERRNO_OUTCOME, Attempt, Proxied, Target
 from mcpdetect.model.addresses import is_remote, scope_of
 from mcpdetect.model.event import Event
 from mcpdetect.model.net import (
@@ -29,34 +29,12 @@ from mcpdetect.model.place import Where
 from mcpdetect.model.trace import Run
 from mcpdetect.model.vocabulary import Outcome
 
-__all__ = ["ERRNO_OUTCOME", "MAX_KEPT", "MAX_TARGETS", "Contacts"]
+__all__ = ["MAX_KEPT", "MAX_TARGETS", "Contacts"]
 
 MAX_TARGETS = 50_000
 """Most distinct destinations kept; more are counted in ``Contacts.overflow``."""
 MAX_KEPT = 64
 """Most attempts and flows kept in full per destination; further ones are only counted."""
-
-ERRNO_OUTCOME: dict[str, Outcome] = {
-    "ECONNREFUSED": "refused",
-    "ECONNRESET": "refused",
-    "ENETUNREACH": "unreachable",
-    "EHOSTUNREACH": "unreachable",
-    "ENETDOWN": "unreachable",
-    "EHOSTDOWN": "unreachable",
-    "EACCES": "denied",
-    "EPERM": "denied",
-    "EINVAL": "denied",
-    "ETIMEDOUT": "timed_out",
-    "EADDRNOTAVAIL": "failed",
-    "EAFNOSUPPORT": "failed",
-    "EINPROGRESS": "in_progress",
-    "EALREADY": "in_progress",
-    "EAGAIN": "in_progress",
-    "EINTR": "in_progress",
-    "ERESTARTSYS": "in_progress",  # an interrupted connect goes on without its caller (POSIX connect())
-    "ERESTARTNOINTR": "in_progress",
-}
-"""What an errno of connect(2), or of SO_ERROR, says about the attempt; see DESIGN §6 for what it says about denial."""
 
 _NO_ATTEMPT = frozenset({"EFAULT", "EBADF", "ENOTSOCK", "EISCONN", "EPROTOTYPE", "ENOENT"})  # connect(2): not tried
 
@@ -67,7 +45,6 @@ class Contacts(Fact):
     Attributes:
         proxied: requests through HTTP proxies.
         unknown_destination: connects and sends whose destination is not in the evidence.
-        refused_sockets: IP sockets that could not even be made, for want of permission.
         raw_socket: first raw or packet socket: what goes through it names no destination in a call.
         overflow: destinations and proxied requests that found no room.
         udp_denied: a datagram send met EPERM.
@@ -95,7 +72,6 @@ class Contacts(Fact):
         self._ends = OwnEnds()
         self.proxied: list[Proxied] = []
         self.unknown_destination: list[Where] = []
-        self.refused_sockets: list[SocketOpen] = []
         self.raw_socket: Where | None = None
         self.overflow = 0
         self.udp_denied = False
@@ -174,11 +150,9 @@ class Contacts(Fact):
             target.unjudged += 1
 
     def _open(self, event: SocketOpen) -> None:
-        if event.family == "packet" or (event.type == "raw" and event.family in ("inet", "inet6")):
-            if event.ok:
-                self.raw_socket = self.raw_socket or event.where
-        elif event.family in ("inet", "inet6") and event.error in ("EPERM", "EACCES"):
-            self.refused_sockets = [*self.refused_sockets, event][:MAX_KEPT]
+        raw = event.family == "packet" or (event.type == "raw" and event.family in ("inet", "inet6"))
+        if raw and event.ok:
+            self.raw_socket = self.raw_socket or event.where
 
     def _connect(self, event: SocketConnect) -> None:
         if event.address is None:
@@ -239,13 +213,13 @@ class Contacts(Fact):
             for key in self._datagram_keys.pop(socket, ()):
                 self._datagrams.pop(key, None)
             self._proxying.pop(socket, None)
-        elif attempt is None:
-            return
-        elif event.source in ("so_error", "peer"):
+        elif event.source == "poll" and event.status == "timeout":
+            for waiting in (attempt, *(self._datagrams.get(key) for key in self._datagram_keys.get(socket, ()))):
+                if waiting is not None:
+                    waiting.waited = True
+        elif attempt is not None and event.source in ("so_error", "peer"):
             # a socket that still waits has no error either: only a byte exchanged, or its peer's name, proves more
             self._settle(attempt, event.status, event, weak=event.source == "so_error")
-        elif event.source == "poll" and event.status == "timeout":
-            attempt.waited = True
 
     def _send(self, event: SocketSend) -> None:
         attempt = self._live.get(event.socket or "")
@@ -327,6 +301,12 @@ class Contacts(Fact):
         attempt = self._live.get(event.socket or "")
         if (attempt is None or attempt.transport == "udp") and event.address is not None:
             attempt = self._datagrams.get((event.socket or str(event.process), event.address, event.port), attempt)
+        if attempt is None and event.address is None:
+            # recvfrom(3, "ping\n", 64, 0, NULL, NULL): whoever it is from, one of those that the socket wrote to
+            keys = self._datagram_keys.get(event.socket or "", ())
+            for key in keys if event.ok and event.size and len(keys) > 1 else ():
+                self._datagrams[key].replies += 1
+            attempt = self._datagrams.get(keys[0]) if len(keys) == 1 else None
         if attempt is None:
             return
         if event.error is not None:

@@ -14,6 +14,7 @@ from typing import ClassVar
 from mcpdetect.contract import Fact
 from mcpdetect.correlate.clock import comparable
 from mcpdetect.correlate.contacts import Contacts
+from mcpdetect.correlate.policies import Policies
 from mcpdetect.correlate.target import Attempt, Target
 from mcpdetect.model.event import Event
 from mcpdetect.model.net import FirewallDrop, NetFlow, NetPacket
@@ -37,6 +38,7 @@ _ADDRESS_WAIT_NS = 900_000_000
 _NEVER_TRIED = frozenset(
     {"EAFNOSUPPORT", "EADDRNOTAVAIL", "EADDRINUSE", "EDESTADDRREQ", "EMSGSIZE", "ENOBUFS", "ENOMEM"}
 )
+_UNROUTED = frozenset({"ENETUNREACH", "ENETDOWN"})
 _NEVER_TRIED |= {"EPIPE", "ENOTCONN", "EISCONN", "EOPNOTSUPP", "EPROTONOSUPPORT", "EFAULT", "EBADF", "ENOTSOCK"}
 
 
@@ -67,7 +69,13 @@ class RunView:
         reached4, reached6: something got past routing over IPv4, over IPv6.
         denied: the recorder declares that the network was denied.
         window: when the capture ran, by its manifest or by its first and last packet; None where unknown.
-        datagrams: addresses to which datagrams left without an error.
+        routed: addresses that a route leads to: datagrams left for them, or a datagram socket was connected.
+        unrouted4: an IPv4 destination had no route.
+        wired: some flow is on the wire.
+        lost_datagrams: datagrams left by the calls, yet nothing at all is on the wire.
+        rejecting: name servers whose questions were answered with ICMP errors.
+        calls_refused: a policy refuses calls whatever their destination.
+        answers_watched: system calls that receive were watched, so what they do not show did not arrive.
     """
 
     packets: bool
@@ -76,7 +84,13 @@ class RunView:
     reached6: bool
     denied: bool
     window: tuple[int | None, int | None] = (None, None)
-    datagrams: set[str] = field(default_factory=set)
+    routed: set[str] = field(default_factory=set)
+    unrouted4: bool = False
+    wired: bool = False
+    lost_datagrams: bool = False
+    rejecting: set[str] = field(default_factory=set)
+    calls_refused: bool = False
+    answers_watched: bool = False
 
     def captured(self, t_ns: int | None) -> bool:
         """Return whether a packet sent at ``t_ns`` would be in the capture."""
@@ -92,14 +106,14 @@ class Denial(Fact):
     """Judges attempts once the run is read; keeps the ARP and ICMP signs that no destination owns."""
 
     kinds: ClassVar[tuple[str, ...]] = ("net.packet", "firewall.drop")
-    uses: ClassVar[tuple[type[Fact], ...]] = (Contacts,)
+    uses: ClassVar[tuple[type[Fact], ...]] = (Contacts, Policies)
 
     def __init__(self, run: Run, *uses: Fact) -> None:
         super().__init__(run, *uses)
-        contacts = uses[0]
-        if not isinstance(contacts, Contacts):
-            raise TypeError("Denial reads Contacts")
-        self._contacts = contacts
+        contacts, policies = uses
+        if not isinstance(contacts, Contacts) or not isinstance(policies, Policies):
+            raise TypeError("Denial reads Contacts and Policies")
+        self._contacts, self._policies = contacts, policies
         self._arp: list[NetPacket] = []
         self.counted: list[FirewallDrop] = []
 
@@ -110,20 +124,37 @@ class Denial(Fact):
         elif isinstance(event, FirewallDrop) and event.address is None and event.action != "accept":
             self.counted = [*self.counted, event][:64]
 
-    def view(self, packets_watched: bool, window: tuple[int | None, int | None] = (None, None)) -> RunView:
-        """Return the run-wide signs; what the capture watched, and when, comes from the observations."""
+    def view(
+        self,
+        packets_watched: bool,
+        window: tuple[int | None, int | None] = (None, None),
+        *,
+        answers_watched: bool = False,
+    ) -> RunView:
+        """Return the run-wide signs; what was watched, and when, comes from the observations."""
         view = RunView(packets_watched, self._contacts.udp_denied, False, False, self.run.mode == "denied", window)
+        view.routed.update(self._policies.routed)
+        view.calls_refused = self._policies.calls_refused is not None
+        view.answers_watched = answers_watched
+        sent = False
         for target in self._contacts.targets():
+            view.wired = view.wired or bool(target.flows)
+            six = ":" in target.address
             passed = bool(target.flows) or any(
                 attempt.outcome in ("established", "in_progress", "refused", "timed_out", "unanswered")
                 for attempt in target.attempts
             )
             if any(item.transport == "udp" and item.sends and item.error is None for item in target.attempts):
-                view.datagrams.add(target.address)
-            if passed and ":" in target.address:
+                view.routed.add(target.address)
+                sent = True
+            if target.port == 53 and any(flow.icmp for flow in target.flows):
+                view.rejecting.add(target.address)
+            view.unrouted4 = view.unrouted4 or (not six and any(item.error in _UNROUTED for item in target.attempts))
+            if passed and six:
                 view.reached6 = True
             elif passed:
                 view.reached4 = True
+        view.lost_datagrams = sent and not view.wired
         return view
 
     def judge(self, target: Target, view: RunView) -> list[tuple[Attempt, Judgement]]:
@@ -132,7 +163,7 @@ class Denial(Fact):
         judged = []
         for attempt in (*target.attempts, *target.later):
             judgement = self._judge(attempt, target, _take(free, attempt), view)
-            if judgement.blocked is None and self.counted:
+            if judgement.blocked is None and self.counted and judgement.mode != "input-drop":
                 line = self.counted[0]
                 why = f"{judgement.why}; a denying firewall rule counted packets meanwhile"
                 judgement = Judgement(True, _firewall_mode(line), why, [*judgement.where, line.where])
@@ -163,9 +194,7 @@ class Denial(Fact):
             line = target.dropped[0]
             return Judgement(True, _firewall_mode(line), f"the firewall logged it ({line.where})", [line.where])
         if attempt.transport not in ("tcp", None) and attempt.error is None:
-            if target.answered:
-                return Judgement(False, None, "it was answered on the wire", extra)
-            return self._silent_datagram(attempt, flow, extra)
+            return self._silent_datagram(attempt, flow, extra, target, view)
         if attempt.error is not None and attempt.outcome not in ("in_progress", "timed_out", "unanswered"):
             return _by_errno(attempt, attempt.error, target, flow, view)
         judgement = self._pending(attempt, flow, view, extra)
@@ -173,11 +202,20 @@ class Denial(Fact):
             judgement.why = "SO_ERROR was 0, but no byte was exchanged: connected, or still waiting"
         return judgement
 
-    def _silent_datagram(self, attempt: Attempt, flow: NetFlow | None, extra: list[Where]) -> Judgement:
-        if flow is not None and flow.packets_in:
+    def _silent_datagram(
+        self, attempt: Attempt, flow: NetFlow | None, extra: list[Where], target: Target, view: RunView
+    ) -> Judgement:
+        if target.answered or (flow is not None and flow.packets_in):
+            if view.denied and view.answers_watched and attempt.sends and not attempt.replies:
+                waited = True if attempt.waited else None
+                why = "answers are on the wire, yet the program " + ("waited in vain" if waited else "read none")
+                return Judgement(waited, "input-drop", why, extra)
             return Judgement(False, None, "it was answered on the wire", extra)
         if flow is not None and flow.icmp:
             return _by_icmp(flow, extra)
+        if flow is None and view.denied and view.lost_datagrams and view.captured(attempt.t_ns):
+            why = "it was sent without an error, yet nothing at all is on the captured wire"
+            return Judgement(True, "link-down", why, extra)
         return Judgement(None, None, f"{attempt.sends} datagrams sent, no reply seen: lost, blocked or one-way", extra)
 
     def _pending(self, attempt: Attempt, flow: NetFlow | None, view: RunView, extra: list[Where]) -> Judgement:
@@ -192,8 +230,11 @@ class Denial(Fact):
                 for packet in self._arp
                 if packet.address not in answered and _near(packet.t_ns, attempt.t_ns, 3 * _MATCH_NS)
             ]
-            if len(unanswered) > 1:
+            if len(unanswered) > 1 or (unanswered and not view.wired):
                 return Judgement(True, "link-down", f"{what}; only address requests (ARP) are on the wire", unanswered)
+            if view.lost_datagrams:
+                why = f"{what}; no packet reached the captured wire, not even datagrams that were sent without an error"
+                return Judgement(True, "link-down", why, [])
             return Judgement(True, "output-drop", f"{what}; no packet of it reached the wire, which was captured", [])
         if view.udp_denied:
             return Judgement(True, "output-drop", f"{what}; datagram sends of this run met EPERM: a local filter", [])
@@ -269,22 +310,22 @@ def _by_flow(attempt: Attempt, flow: NetFlow, what: str, extra: list[Where]) -> 
 def _by_errno(attempt: Attempt, error: str, target: Target, flow: NetFlow | None, view: RunView) -> Judgement:
     extra = [flow.where] if flow is not None else []
     datagram = attempt.transport == "udp"
+    if error in ("EPERM", "EACCES") and view.calls_refused:
+        return Judgement(
+            True, "policy", f"{error}, whatever the destination: a policy on system calls (seccomp)", extra
+        )
     if error == "EPERM":
-        mode: DenialMode = "output-drop" if datagram else "policy"
-        return Judgement(True, mode, "EPERM: a filter in the sender's own network refused it", extra)
+        if datagram and attempt.via == "send":
+            return Judgement(True, "output-drop", "EPERM: a filter in the sender's own network refused it", extra)
+        return Judgement(True, "policy", "EPERM from connect: a policy refuses it (seccomp, control group)", extra)
     if error == "EACCES":
-        if target.address in view.datagrams:
-            return Judgement(True, "policy", "EACCES, while datagrams to it left: a policy (Landlock), no route", extra)
+        if target.address in view.routed:
+            return Judgement(True, "policy", "EACCES, while a route leads there: a policy (Landlock), no route", extra)
         return Judgement(True, "route-prohibit", "EACCES: a prohibiting route, or a policy such as Landlock", extra)
     if error == "EINVAL":
         return Judgement(True, "route-blackhole", "EINVAL for a valid address: a blackhole route", extra)
-    if error in ("ENETUNREACH", "ENETDOWN"):
-        six = ":" in target.address
-        if flow is not None and flow.icmp:
-            return _by_icmp(flow, extra)
-        if six and view.reached4 and not view.reached6:
-            return Judgement(False, None, "this network has no IPv6; IPv4 went on", extra)
-        return Judgement(True, "no-route", f"{error}: there is no route to it", extra)
+    if error in _UNROUTED:
+        return _unrouted(attempt, error, target, flow, view)
     if error in ("EHOSTUNREACH", "EHOSTDOWN"):
         return _host_unreachable(attempt, flow, view, extra)
     if error in ("ECONNREFUSED", "ECONNRESET"):
@@ -292,6 +333,21 @@ def _by_errno(attempt: Attempt, error: str, target: Target, flow: NetFlow | None
     if error in _NEVER_TRIED:
         return Judgement(False, None, f"{error}: it could not be tried", extra)
     return Judgement(None, None, f"{error}: what became of it is not known", extra)
+
+
+def _unrouted(attempt: Attempt, error: str, target: Target, flow: NetFlow | None, view: RunView) -> Judgement:
+    extra = [flow.where] if flow is not None else []
+    six = ":" in target.address
+    if flow is not None and flow.icmp:
+        return _by_icmp(flow, extra)
+    if six and view.reached4 and not view.reached6 and not view.unrouted4:
+        return Judgement(False, None, "this network has no IPv6; IPv4 went on", extra)
+    if attempt.late and attempt.transport != "udp":
+        # A missing route refuses connect() itself (connect(2)); what comes later is the word of a filter.
+        if flow is None and (view.captured(attempt.t_ns) or view.udp_denied):
+            return Judgement(True, "output-reject", f"{error} later, and no packet of it reached the wire", extra)
+        return Judgement(True, "rejected-on-path", f"{error} later: something rejected it", extra)
+    return Judgement(True, "no-route", f"{error}: there is no route to it", extra)
 
 
 def _host_unreachable(attempt: Attempt, flow: NetFlow | None, view: RunView, extra: list[Where]) -> Judgement:

@@ -36,7 +36,7 @@ def judge_lookup(lookup: Lookup, view: RunView, answers_watched: bool) -> Judgem
     if lookup.policy and (sunk or not lookup.resolved):
         return Judgement(True, "policy", "the resolver's own configuration refused or sank it", [])
     if lookup.resolved:
-        return _resolved(lookup, answers_watched)
+        return _resolved(lookup, view, answers_watched)
     failing = [error for error in lookup.errors if error in _ERRNO_MODE]
     if failing:
         error = failing[0]
@@ -55,18 +55,19 @@ def judge_lookup(lookup: Lookup, view: RunView, answers_watched: bool) -> Judgem
     return _silent(lookup, view, answers_watched)
 
 
-def _resolved(lookup: Lookup, answers_watched: bool) -> Judgement:
+def _resolved(lookup: Lookup, view: RunView, answers_watched: bool) -> Judgement:
     """A name that some channel saw answered: it was denied only if the answer never reached the program."""
     asked = lookup.asked.get("syscalls", 0)
     lost = (
         answers_watched
-        and asked > len(lookup.types)
+        and (asked > len(lookup.types) or (asked and view.denied))
         and "syscalls" not in lookup.answered
         and "syscalls" not in lookup.rcodes
         and "packets" in lookup.answered
     )
     if lost:
-        why = "answers are on the wire, yet the question was repeated and no answer reached the program"
+        repeated = "the question was repeated and " if asked > len(lookup.types) else ""
+        why = f"answers are on the wire, yet {repeated}no answer reached the program"
         return Judgement(True, "input-drop", why, [])
     return Judgement(False, None, "it was resolved", [])
 
@@ -76,9 +77,13 @@ def _silent(lookup: Lookup, view: RunView, answers_watched: bool) -> Judgement:
     asked = max(lookup.asked.values(), default=0)
     if not lookup.rcodes and lookup.asked.keys() == {"dns"}:
         return Judgement(False, None, "the log shows the question only", [])
+    if not view.rejecting.isdisjoint(lookup.servers):
+        return Judgement(True, "rejected-on-path", "the questions were answered with ICMP errors", [])
     repeated = asked > max(1, len(lookup.types))
     span = (lookup.last_ns or 0) - (lookup.t_ns or 0)
     seen = answers_watched or "packets" in lookup.asked
     if seen and (repeated or span >= _PATIENCE_NS or view.denied):
+        if "dns" in lookup.asked:
+            return Judgement(True, "name-service", f"asked {asked} times; the name server got it and said nothing", [])
         return Judgement(True, "dropped-on-path", f"asked {asked} times, never answered", [])
     return Judgement(None, None, "asked once, no answer seen: lost, slow or blocked", [])

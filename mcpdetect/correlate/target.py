@@ -10,7 +10,29 @@ from mcpdetect.model.net import FirewallDrop, NetFlow, NetPacket
 from mcpdetect.model.place import Where
 from mcpdetect.model.vocabulary import Outcome, RemoteSource, Transport
 
-__all__ = ["Attempt", "Proxied", "Target"]
+__all__ = ["ERRNO_OUTCOME", "Attempt", "Proxied", "Target"]
+
+ERRNO_OUTCOME: dict[str, Outcome] = {
+    "ECONNREFUSED": "refused",
+    "ECONNRESET": "refused",
+    "ENETUNREACH": "unreachable",
+    "EHOSTUNREACH": "unreachable",
+    "ENETDOWN": "unreachable",
+    "EHOSTDOWN": "unreachable",
+    "EACCES": "denied",
+    "EPERM": "denied",
+    "EINVAL": "denied",
+    "ETIMEDOUT": "timed_out",
+    "EADDRNOTAVAIL": "failed",
+    "EAFNOSUPPORT": "failed",
+    "EINPROGRESS": "in_progress",
+    "EALREADY": "in_progress",
+    "EAGAIN": "in_progress",
+    "EINTR": "in_progress",
+    "ERESTARTSYS": "in_progress",  # an interrupted connect goes on without its caller (POSIX connect())
+    "ERESTARTNOINTR": "in_progress",
+}
+"""What an errno of connect(2), or of SO_ERROR, says about the attempt; see DESIGN §6 for what it says about denial."""
 
 
 @dataclass(slots=True)

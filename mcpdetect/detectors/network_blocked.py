@@ -13,10 +13,12 @@ from mcpdetect.correlate.explain import Explanations, level_with
 from mcpdetect.correlate.hosts import expected, is_local_name
 from mcpdetect.correlate.lookups import judge_lookup
 from mcpdetect.correlate.names import Lookup, Names
+from mcpdetect.correlate.policies import Policies
 from mcpdetect.correlate.processes import Processes
 from mcpdetect.correlate.target import Attempt, Proxied, Target
 from mcpdetect.model.addresses import endpoint, scope_of
 from mcpdetect.model.event import Event
+from mcpdetect.model.net import SocketOpen
 from mcpdetect.model.result import Explanation, Finding
 from mcpdetect.model.vocabulary import Level
 
@@ -35,7 +37,7 @@ class NetworkBlocked(Detector):
         version=1,
         claim="no attempt to reach the network was denied",
         kinds=("socket.connect",),
-        facts=(Contacts, Denial, Names, Processes, Explanations),
+        facts=(Contacts, Denial, Names, Policies, Processes, Explanations),
         needs=(
             AnyOf("attempts and their results", Need("syscalls", _CALLS)),
             AnyOf("what became of them outside", Need("packets", ("net.flow",)), Need("firewall", ("firewall.drop",))),
@@ -61,7 +63,8 @@ class NetworkBlocked(Detector):
         """Judge every attempt, every name asked for, and every request through a proxy."""
         contacts, denial = self.context.fact(Contacts), self.context.fact(Denial)
         self._index(contacts)
-        view = denial.view(self.context.watched("packets", "net.flow"), self._window())
+        answers = self.context.watched("syscalls", "socket.receive")
+        view = denial.view(self.context.watched("packets", "net.flow"), self._window(), answers_watched=answers)
         for target in contacts.targets():
             if target.port == 53 and self._lookup_traffic(target):
                 continue
@@ -75,7 +78,7 @@ class NetworkBlocked(Detector):
         for lookup in names.lookups.values():
             yield from self._judge_lookup(lookup, view)
         yield from self._judge_proxied(contacts.proxied)
-        yield from self._no_sockets(contacts)
+        yield from self._no_sockets(self.context.fact(Policies).refused_sockets)
         if denial.counted and not any(item.attempts for item in contacts.targets()):
             yield from self._counted(denial)
         if contacts.overflow or names.overflow:
@@ -193,20 +196,20 @@ class NetworkBlocked(Detector):
                     where=proxied.where[0],
                 )
 
-    def _no_sockets(self, contacts: Contacts) -> Iterator[Finding]:
+    def _no_sockets(self, refused: list[SocketOpen]) -> Iterator[Finding]:
         """socket() itself refused: seccomp or another policy took the network away before any destination was named."""
-        if not contacts.refused_sockets:
+        if not refused:
             return
-        first = contacts.refused_sockets[0]
+        first = refused[0]
         yield self.finding(
-            *contacts.refused_sockets,
+            *refused,
             title=f"making an IP socket was refused with {first.error}, policy",
             reason="A policy of the sandbox (seccomp, an LSM) refuses IP sockets, so no destination was ever named.",
             identity="socket",
             level="info",
             program=self.context.fact(Processes).program(first.process),
             denial="policy",
-            count=len(contacts.refused_sockets),
+            count=len(refused),
         )
 
     def _raced(self, target: Target, attempt: Attempt) -> bool:
@@ -248,7 +251,7 @@ class NetworkBlocked(Detector):
     def _judge_lookup(self, lookup: Lookup, view: RunView) -> Iterator[Finding]:
         if is_local_name(lookup.name) and lookup.name:
             return
-        judgement = judge_lookup(lookup, view, self.context.watched("syscalls", "socket.receive"))
+        judgement = judge_lookup(lookup, view, view.answers_watched)
         if judgement.blocked is None:
             self.context.limit(
                 "outcome-unknown", f"{lookup.name or 'a hidden name'}: {judgement.why}", where=lookup.where[0]

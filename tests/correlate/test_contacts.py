@@ -12,7 +12,7 @@ from mcpdetect.correlate import contacts as module
 from mcpdetect.correlate.contacts import MAX_KEPT, Contacts
 from mcpdetect.correlate.target import Attempt, Target
 from mcpdetect.model.event import Event
-from mcpdetect.model.net import HttpRequest, NetPacket, SocketOpen
+from mcpdetect.model.net import HttpRequest, NetPacket, SocketOpen, SocketReceive
 from mcpdetect.model.trace import Run
 
 
@@ -214,21 +214,47 @@ def test_a_firewall_line_alone_makes_a_destination_and_an_accepted_one_does_not(
     assert keys(dropped(1), dropped(2, "203.0.113.8", action="accept")) == [("tcp", "203.0.113.7", 443)]
 
 
-def test_a_raw_or_packet_socket_is_noted_and_a_refused_ip_socket_too() -> None:
+def test_a_raw_or_packet_socket_is_noted() -> None:
     def made(line: int, family: str, kind: str, error: str | None = None) -> SocketOpen:
         return SocketOpen(where(line), S, "socket", None if error else 3, error, family=family, type=kind)
 
     assert met(made(1, "netlink", "raw"), made(2, "packet", "dgram"), made(3, "inet", "raw")).raw_socket == where(2)
     assert met(made(1, "netlink", "raw"), made(3, "inet6", "raw")).raw_socket == where(3)
-    refused = met(
-        made(1, "inet", "raw", "EPERM"),
-        made(2, "inet", "stream", "EPERM"),
-        made(3, "inet6", "dgram", "EACCES"),
-        made(4, "inet6", "stream", "EAFNOSUPPORT"),
-        made(5, "netlink", "raw", "EPERM"),
-    )
-    assert [item.where for item in refused.refused_sockets] == [where(2), where(3)]
-    assert refused.raw_socket is None
+    assert met(made(1, "inet", "raw", "EPERM"), made(2, "inet", "stream")).raw_socket is None
+
+
+def test_a_receive_without_address_answers_the_one_datagram_of_its_socket() -> None:
+    def read(line: int, data: bytes = b"ok") -> SocketReceive:
+        return SocketReceive(
+            where(line),
+            3 * S,
+            "recvfrom",
+            len(data),
+            None,
+            socket="s1",
+            fd=3,
+            transport="udp",
+            data=data,
+            size=len(data),
+        )
+
+    to = sent(1, transport="udp", port=5140)
+    (only,) = [item.attempts[0] for item in targets(to, read(2))]
+    assert (only.replies, only.outcome) == (1, "established")
+    (only,) = [item.attempts[0] for item in targets(to, read(2, b""))]
+    assert (only.replies, only.outcome) == (0, "unanswered")
+    both = [item.attempts[0] for item in targets(to, sent(2, "198.51.100.9", transport="udp", port=5140), read(3))]
+    assert [(item.replies, item.outcome) for item in both] == [(1, "unanswered"), (1, "unanswered")]
+    other = SocketReceive(where(2), 3 * S, "recvfrom", 2, None, socket="s2", fd=4, transport="udp", data=b"ok", size=2)
+    (only,) = [item.attempts[0] for item in targets(to, other)]
+    assert (only.replies, only.outcome) == (0, "unanswered")
+
+
+def test_a_wait_in_vain_is_noted_on_every_datagram_of_its_socket() -> None:
+    sends = [sent(1, transport="udp", port=5140), sent(2, "198.51.100.9", transport="udp", port=5140)]
+    found = [item.attempts[0].waited for item in targets(*sends, state(3, "poll", "timeout"))]
+    assert found == [True, True]
+    assert [item.attempts[0].waited for item in targets(*sends, state(3, "poll", "ready"))] == [False, False]
 
 
 def request(line: int, method: str, target: str) -> HttpRequest:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 from made_events import MS, S, connect, dropped, flow, packet, received, sent, state
 
 from mcpdetect.correlate.contacts import Contacts
 from mcpdetect.correlate.denial import Denial, Judgement, RunView
+from mcpdetect.correlate.policies import Policies
 from mcpdetect.model.event import Event
 from mcpdetect.model.net import NetPacket
 from mcpdetect.model.place import Where
@@ -17,22 +20,30 @@ Window = tuple[int | None, int | None]
 
 
 def judged(
-    events: list[Event], *, packets: bool = False, window: Window = (0, 100 * S), mode: str = "open"
+    events: list[Event],
+    *,
+    packets: bool = False,
+    window: Window = (0, 100 * S),
+    mode: Literal["open", "denied"] = "open",
+    answers: bool = True,
 ) -> list[Judgement]:
     """Feed a run to the facts and return the judgements of every attempt, in order."""
     run = Run(mode=mode)
     contacts = Contacts(run)
-    denial = Denial(run, contacts)
+    policies = Policies(run)
+    denial = Denial(run, contacts, policies)
     for event in events:
-        contacts.on_event(event)
-        if event.kind in Denial.kinds:
-            denial.on_event(event)
-    view = denial.view(packets, window)
+        for fact in (contacts, policies, denial):
+            if event.kind in fact.kinds:
+                fact.on_event(event)
+    view = denial.view(packets, window, answers_watched=answers)
     return [judgement for target in contacts.targets() for _, judgement in denial.judge(target, view)]
 
 
-def one(events: list[Event], *, packets: bool = False, mode: str = "open") -> tuple[bool | None, DenialMode | None]:
-    results = judged(events, packets=packets, mode=mode)
+def one(
+    events: list[Event], *, packets: bool = False, mode: Literal["open", "denied"] = "open", answers: bool = True
+) -> tuple[bool | None, DenialMode | None]:
+    results = judged(events, packets=packets, mode=mode, answers=answers)
     assert len(results) == 1
     return results[0].blocked, results[0].mode
 
@@ -80,7 +91,8 @@ CALLS_ALONE: list[tuple[str, list[Event], bool | None, DenialMode | None]] = [
     ("no route, connected udp", [connect(1, error="ENETUNREACH", transport="udp", port=5140)], True, "no-route"),
     ("interface down", [connect(1, error="ENETDOWN")], True, "no-route"),
     ("seccomp on connect, tcp", [connect(1, error="EPERM")], True, "policy"),
-    ("seccomp on connect, udp", [connect(1, error="EPERM", transport="udp", port=5140)], True, "output-drop"),
+    ("seccomp on connect, udp", [connect(1, error="EPERM", transport="udp", port=5140)], True, "policy"),
+    ("output reject no-route, tcp, later", refusal("ENETUNREACH"), True, "rejected-on-path"),
     ("open, tcp", [connect(1)], False, None),
     ("open, tcp non-blocking, then a byte", [*refusal("0"), sent(3)], False, None),
     ("SO_ERROR 0 and not a byte: a socket that still waits says the same", refusal("0"), None, None),
@@ -99,6 +111,10 @@ WITH_PACKETS: list[tuple[str, list[Event], bool | None, DenialMode | None]] = [
     ("output drop, blocking", [connect(1, error="ETIMEDOUT")], True, "output-drop"),
     ("output reject: refused without a packet", refusal("ECONNREFUSED"), True, "output-reject"),
     ("output reject admin: unreachable at once", refusal("EHOSTUNREACH"), True, "output-reject"),
+    ("output reject no-route: later than a route would say it", refusal("ENETUNREACH"), True, "output-reject"),
+    ("gateway reject no-route: ICMP 3/0", [*refusal("ENETUNREACH"), flow(1, icmp=(3, 0))], True, "rejected-on-path"),
+    ("something rejects on the way, its ICMP unseen", [*refusal("ENETUNREACH"), flow(1)], True, "rejected-on-path"),
+    ("link down: one address request and nothing else", [*silent(), arp(1, S)], True, "link-down"),
     ("gateway drop: the SYN repeats", [*silent(), flow(1, syn=3)], True, "dropped-on-path"),
     ("gateway drop: one SYN, kept open", [*silent(), flow(1)], True, "dropped-on-path"),
     (
@@ -230,7 +246,7 @@ def wire_alone(events: list[Event]) -> tuple[bool | None, DenialMode | None] | N
         contacts.on_event(event)
     targets = list(contacts.targets())
     assert len(targets) == 1
-    judgement = Denial(run, contacts).judge_wire(targets[0])
+    judgement = Denial(run, contacts, Policies(run)).judge_wire(targets[0])
     return None if judgement is None else (judgement.blocked, judgement.mode)
 
 
@@ -277,8 +293,10 @@ def test_a_capture_covers_its_window_and_a_little(
 
 
 def test_denial_without_contacts_is_a_fault_of_the_caller() -> None:
-    with pytest.raises(TypeError, match="Denial reads Contacts"):
-        Denial(Run(), Denial(Run(), Contacts(Run())))
+    contacts, policies = Contacts(Run()), Policies(Run())
+    for facts in ((policies, policies), (contacts, contacts)):
+        with pytest.raises(TypeError, match="Denial reads Contacts and Policies"):
+            Denial(Run(), *facts)
 
 
 def test_the_wire_decides_what_an_so_error_of_zero_means() -> None:
@@ -286,3 +304,82 @@ def test_the_wire_decides_what_an_so_error_of_zero_means() -> None:
     assert one([*waiting, flow(1, syn=4)], packets=True) == (True, "dropped-on-path")
     assert one([*waiting, flow(1, syn=1, syn_ack=1, packets_out=2)], packets=True) == (False, None)
     assert one(waiting, packets=True) == (True, "output-drop")
+
+
+NSCD = connect(80, None, "EACCES", family="unix", path="/var/run/nscd/socket", transport="unix", socket="s8")
+ELSEWHERE = sent(70, "198.51.100.9", transport="udp", port=5140, socket="s7")
+
+
+def test_a_policy_on_calls_refuses_whatever_the_destination() -> None:
+    for error in ("EPERM", "EACCES"):
+        assert one([connect(1, error=error), NSCD]) == (True, "policy")
+        assert one([*datagram(error), NSCD]) == (True, "policy")
+    other = connect(80, None, "EACCES", family="unix", path="/run/docker.sock", transport="unix", socket="s8")
+    absent = connect(80, None, "ENOENT", family="unix", path="/var/run/nscd/socket", transport="unix", socket="s8")
+    for event in (other, absent):
+        assert one([connect(1, error="EACCES"), event]) == (True, "route-prohibit")
+
+
+def test_eacces_where_a_route_leads_is_a_policy() -> None:
+    sorting = connect(1, transport="udp", socket="s2")  # getaddrinfo asks for a route before it hands addresses out
+    assert one([sorting, connect(2, error="EACCES")]) == (True, "policy")
+    elsewhere = connect(1, "198.51.100.9", transport="udp", socket="s2")
+    assert one([elsewhere, connect(2, error="EACCES")]) == (True, "route-prohibit")
+    refused = connect(1, transport="udp", socket="s2", error="EACCES")
+    assert [(item.blocked, item.mode) for item in judged([refused, connect(2, error="EACCES")])] == [
+        (True, "route-prohibit"),
+        (True, "route-prohibit"),
+    ]
+
+
+def test_a_link_that_carries_not_even_datagrams_is_down() -> None:
+    def first(*events: Event) -> tuple[bool | None, DenialMode | None]:
+        judgement = judged([*silent(), *events], packets=True)[0]
+        return judgement.blocked, judgement.mode
+
+    assert first(ELSEWHERE) == (True, "link-down")
+    seen = flow(1, "198.51.100.9", port=5140, transport="udp", t=2 * S)
+    assert first(ELSEWHERE, seen) == (True, "output-drop")
+    lost = judged([*silent(), ELSEWHERE], packets=True, mode="denied")[1]
+    assert (lost.blocked, lost.mode) == (True, "link-down")
+    for found in (
+        judged([*silent(), ELSEWHERE], packets=True),  # nothing says that the network was denied
+        judged([*silent(), ELSEWHERE], mode="denied"),
+        judged([*silent(), ELSEWHERE], packets=True, mode="denied", window=(0, 0)),
+        judged([*silent(), ELSEWHERE, flow(1, "192.0.2.1")], packets=True, mode="denied"),
+    ):
+        assert (found[1].blocked, found[1].mode) == (None, None)
+    refused = sent(70, "198.51.100.9", error="EPERM", transport="udp", port=5140, socket="s7")
+    assert first(refused) == (True, "output-drop")
+
+
+def test_no_route_over_ipv6_is_no_denial_only_where_ipv4_goes_on() -> None:
+    six = connect(1, "2001:db8:7::7", error="ENETUNREACH", family="inet6", socket="s2")
+    assert [item.blocked for item in judged([six, connect(2)])] == [False, False]
+    without = judged(
+        [six, connect(2, error="ENETUNREACH"), sent(3, "10.77.0.1", transport="udp", port=53, socket="s3")]
+    )
+    assert [(item.blocked, item.mode) for item in without[:2]] == [(True, "no-route"), (True, "no-route")]
+
+
+def test_an_answered_datagram_whose_answer_the_program_waited_for_in_vain_was_dropped_on_arrival() -> None:
+    answered = flow(1, transport="udp", port=5140, t=2 * S, packets_in=1)
+    wait = state(5, "poll", "timeout", t=3 * S)
+    assert one([*datagram(), wait, answered], packets=True, mode="denied") == (True, "input-drop")
+    # It may never have looked; the counters of a rule cannot tell either.
+    assert one([*datagram(), answered], packets=True, mode="denied") == (None, "input-drop")
+    counted = dropped(9, None, transport=None, port=None)
+    assert one([*datagram(), answered, counted], packets=True, mode="denied") == (None, "input-drop")
+    # Nobody watched whether it did; nothing was denied; it was read.
+    assert one([*datagram(), wait, answered], packets=True, mode="denied", answers=False) == (False, None)
+    assert one([*datagram(), wait, answered], packets=True) == (False, None)
+    read = received(6, transport="udp", port=5140, t=3 * S)
+    assert one([*datagram(), read, wait, answered], packets=True, mode="denied") == (False, None)
+
+
+def test_a_name_server_that_rejects_is_noted() -> None:
+    run = Run()
+    contacts = Contacts(run)
+    contacts.on_event(flow(1, "10.77.0.1", transport="udp", port=53, icmp=(3, 3)))
+    contacts.on_event(flow(2, "10.77.0.9", transport="udp", port=53, packets_in=1))
+    assert Denial(run, contacts, Policies(run)).view(True).rejecting == {"10.77.0.1"}

@@ -16,12 +16,18 @@ Row = tuple[str, list[DnsQuery | DnsAnswer], bool | None, DenialMode | None]
 
 
 def fate(
-    events: list[DnsQuery | DnsAnswer], *, denied: bool = False, answers: bool = True, name: str = "api.test"
+    events: list[DnsQuery | DnsAnswer],
+    *,
+    denied: bool = False,
+    answers: bool = True,
+    name: str = "api.test",
+    rejecting: str = "",
 ) -> tuple[bool | None, DenialMode | None]:
     names = Names(Run())
     for event in events:
         names.on_event(event)
     view = RunView(False, False, False, False, denied)
+    view.rejecting.add(rejecting)
     judgement = judge_lookup(names.lookups[name], view, answers)
     return judgement.blocked, judgement.mode
 
@@ -102,3 +108,26 @@ def test_questions_with_a_hidden_name_are_judged_by_their_errors_alone() -> None
 
 def test_an_errno_that_denies_nothing_leaves_the_fate_open() -> None:
     assert fate([asked(1, "api.test", error="EMSGSIZE")]) == (None, None)
+
+
+def test_silence_of_a_name_server_that_got_the_question_is_its_own() -> None:
+    twice: list[DnsQuery | DnsAnswer] = [asked(1, "api.test"), asked(2, "api.test", t=6 * S)]
+    assert fate(twice) == (True, "dropped-on-path")
+    assert fate([*twice, asked(1, "api.test", seen_in="dns")]) == (True, "name-service")
+
+
+def test_questions_that_are_answered_with_icmp_errors_are_rejected() -> None:
+    question: list[DnsQuery | DnsAnswer] = [asked(1, "api.test")]
+    server = question[0].server
+    assert server
+    assert fate(question, rejecting=server) == (True, "rejected-on-path")
+    assert fate(question, rejecting="198.51.100.9") == (None, None)
+
+
+def test_an_answer_on_the_wire_alone_is_lost_in_a_denied_run() -> None:
+    once: list[DnsQuery | DnsAnswer] = [asked(1, "api.test"), answer(2, "api.test", "203.0.113.7", seen_in="packets")]
+    assert fate(once, denied=True) == (True, "input-drop")
+    assert fate(once) == (False, None)
+    assert fate(once, denied=True, answers=False) == (False, None)
+    assert fate([*once, answer(3, "api.test", "203.0.113.7")], denied=True) == (False, None)
+    assert fate(once[1:], denied=True) == (False, None)
