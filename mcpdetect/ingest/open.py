@@ -18,7 +18,7 @@ from mcpdetect.model.vocabulary import Channel
 
 __all__ = ["open_adapter", "open_bundle", "open_evidence_files", "open_trace"]
 
-_READ: tuple[Channel, ...] = ("syscalls", "packets", "dns", "firewall", "mcp", "binaries")
+_READ: tuple[Channel, ...] = ("syscalls", "packets", "dns", "firewall", "mcp", "files", "binaries")
 """Channels that ``open_adapter`` has an adapter for."""
 
 
@@ -198,6 +198,10 @@ def open_adapter(
         from mcpdetect.ingest.mcp import McpTranscript
 
         return McpTranscript(path, name, declared)
+    if channel == "files":
+        from mcpdetect.ingest.filesdiff import FileDifferences
+
+        return FileDifferences(path, name, declared)
     if channel == "binaries":
         from mcpdetect.ingest.elf import BinaryFiles
 

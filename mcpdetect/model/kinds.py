@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mcpdetect.model import binary as _binary
 from mcpdetect.model import event as _event
+from mcpdetect.model import files as _files
 from mcpdetect.model import mcp as _mcp
 from mcpdetect.model import net as _net
 from mcpdetect.model.event import Event
@@ -37,6 +38,7 @@ _TYPES: tuple[type[Event], ...] = (
     _mcp.McpMessage,
     _mcp.McpTool,
     _binary.BinaryImage,
+    _files.FileDifference,
     _event.KernelNotable,
     _event.Probe,
     _event.Unparsed,

@@ -21,6 +21,7 @@ from mcpdetect.model.event import (
     ProcessStart,
     Unparsed,
 )
+from mcpdetect.model.files import FileDifference
 from mcpdetect.model.mcp import McpMessage, McpTool
 from mcpdetect.model.net import (
     DnsAnswer,
@@ -272,6 +273,13 @@ def _binary(event: BinaryImage) -> list[str]:
     return told
 
 
+def _difference(event: FileDifference) -> list[str]:
+    points = f"-> {_path(event.target)}" if event.target is not None else ""
+    digest = f"sha256 {shown(event.sha256, 12)}" if event.sha256 is not None else ""
+    size = _size(event.size) if event.type == "file" else ""
+    return [event.change, event.type, _path(event.path), points, f"mode {shown(event.mode, 8)}", size, digest]
+
+
 def _notable(event: KernelNotable) -> list[str]:
     return [shown(event.call), shown(event.detail, _TEXT), _path(event.path) if event.path else ""]
 
@@ -311,6 +319,7 @@ _TELLERS: dict[str, Callable[[Any], list[str]]] = {
     "mcp.message": _message,
     "mcp.tool": _tool,
     "binary.image": _binary,
+    "file.difference": _difference,
     "kernel.notable": _notable,
     "probe": _probed,
     "unparsed": _unparsed,

@@ -76,7 +76,7 @@ def content_of(item: BundleEvidence) -> Content | None:
         data = stream.read_exactly(_MOST)
     if item.channel == "packets":
         return _packets(item, data)
-    if item.channel == "binaries":
+    if item.channel in ("binaries", "files"):
         return None
     lines = tuple(data.splitlines(keepends=True))
     if item.channel == "syscalls" and not all(_LINE.match(line) for line in lines):

@@ -36,16 +36,22 @@ def recorded(case: str, out: Path) -> Path:
 @pytest.mark.parametrize(
     ("case", "proofs"),
     [
-        ("egress/direct-ip/c-tcp4", {"syscalls": "proved", "packets": "proved", "dns": "proved"}),
+        ("egress/direct-ip/c-tcp4", {"syscalls": "proved", "packets": "proved", "dns": "proved", "files": "declared"}),
         (
             "network/blocked/c-tcp4-output-drop",
-            {"syscalls": "proved", "packets": "proved", "dns": "proved", "firewall": "proved"},
+            {"syscalls": "proved", "packets": "proved", "dns": "proved", "firewall": "proved", "files": "declared"},
         ),
-        ("network/blocked/c-tcp4-link-down", {"syscalls": "proved", "packets": "declared", "dns": "proved"}),
-        ("secrets/canary-read/c-passed", {"syscalls": "proved", "packets": "proved", "dns": "proved"}),
+        (
+            "network/blocked/c-tcp4-link-down",
+            {"syscalls": "proved", "packets": "declared", "dns": "proved", "files": "declared"},
+        ),
+        (
+            "secrets/canary-read/c-passed",
+            {"syscalls": "proved", "packets": "proved", "dns": "proved", "files": "declared"},
+        ),
         (
             "mcp/exfil-instruction/python-token-counts",
-            {"syscalls": "proved", "packets": "proved", "dns": "proved", "mcp": "proved"},
+            {"syscalls": "proved", "packets": "proved", "dns": "proved", "mcp": "proved", "files": "declared"},
         ),
     ],
 )

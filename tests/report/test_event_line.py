@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpdetect.model import binary, mcp, net
+from mcpdetect.model import binary, files, mcp, net
 from mcpdetect.model import event as ev
 from mcpdetect.model.kinds import EVENT_TYPES
 from mcpdetect.model.place import Where
@@ -134,6 +134,14 @@ CASES: list[tuple[ev.Event, str]] = [
         "/opt/x 9,000 bytes sha256 cdcdcdcdcdc… X86_64 static rust packed (upx) calls connect, socket io_uring",
     ),
     (binary.BinaryImage(AT, T, size=1, sha256="0"), "(unknown file) 1 byte sha256 0"),
+    (
+        files.FileDifference(AT, T, path="/tmp/x", change="created", mode="0755", size=9000, sha256="cd" * 32),
+        "created file /tmp/x mode 0755 9,000 bytes sha256 cdcdcdcdcdc…",
+    ),
+    (
+        files.FileDifference(AT, T, path="/tmp/l\u202e", change="deleted", type="link", mode="0777", target="/etc"),
+        "deleted link /tmp/l\\u202e -> /etc mode 0777",
+    ),
 ]  # fmt: skip
 
 
