@@ -125,6 +125,21 @@ def test_what_dnsmasq_says_about_itself_loses_nothing(tmp_path: Path) -> None:
     assert observation.losses == []
 
 
+def test_a_question_that_is_under_way_already_loses_nothing(tmp_path: Path) -> None:
+    text = """\
+Nov 30 12:13:05 dnsmasq[7]: 1 10.77.0.2/57022 query[A] a.test from 10.77.0.2
+Nov 30 12:13:05 dnsmasq[7]: 1 10.77.0.2/57022 forwarded a.test to 127.0.0.1#5300
+Nov 30 12:13:05 dnsmasq[7]: 3 10.77.0.2/57465 query[A] a.test from 10.77.0.2
+Nov 30 12:13:05 dnsmasq[7]: 1 10.77.0.2/57022 reply a.test is 44.1.2.3
+Nov 30 12:13:05 dnsmasq[7]: 3 10.77.0.2/57465 reply query is duplicate
+Nov 30 12:13:05 dnsmasq[7]: 4 10.77.0.2/57465 reply query is duplicated
+"""
+    events, observation = read(tmp_path, text)
+    assert [event.kind for event in events] == ["dns.query", "dns.query", "dns.answer", "unparsed"]
+    assert events[-1].where.at == 6
+    assert observation.counts["unparsed"] == 1
+
+
 def test_lost_lines_and_refused_questions_are_losses(tmp_path: Path) -> None:
     text = """\
 dnsmasq[1]: overflow: 17 log entries lost

@@ -58,6 +58,8 @@ _OTHER = re.compile(
     rb"DNS rate |duplicate|directory |now checking |not using configured "
 )
 
+# 3 10.200.0.2/57465 reply query is duplicate: the same question is under way, and its answer goes to both who asked.
+_DUPLICATE = b"reply query is duplicate"
 _RCODES = {
     b"NXDOMAIN": "NXDOMAIN",
     b"SERVFAIL": "SERVFAIL",
@@ -125,6 +127,8 @@ def read_line(body: bytes) -> Said:
         said.type = _type(match[1])
         _set_name(said, match[2])
         said.client = said.client or address_of(match[3])
+    elif body[at:] == _DUPLICATE:
+        said.what = "other"
     elif match := _SOURCE.match(body, at):
         _answer(said, match[1], body, match.end())
     elif match := _FORWARDED.fullmatch(body, at):
