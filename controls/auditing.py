@@ -8,20 +8,27 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import zstandard
-
 import mcpdetect
+from controls.asked import Asked, Denied, asked_for, how_denied
 from controls.catalog import Control, Variant
+from controls.recorder.canaries import HOME, PROJECT, tag_of, token_of
 from controls.recorder.errors import RecorderError
 from controls.recorder.record import record
 from controls.recorder.shells import Shell
-from controls.servers import install
+from controls.serverlist import Server, named
+from controls.servers import Installed, install
+from controls.sessions import Session, last_words, place, session_of
+from mcpdetect.model.inputs import Expectations
 from mcpdetect.model.result import Result
 
-__all__ = ["Audit", "Step", "audit"]
+__all__ = ["DENIAL", "STEPS", "Audit", "Step", "audit", "judge"]
 
-_SECONDS = 90.0
-_DENIAL = "output-drop"
+STEPS = ("installs", "starts", "initializes", "lists", "calls", "survives denial", "shuts down")
+"""The steps of a server's life in the cell, in order."""
+DENIAL = "output-drop"
+"""How the network of the second run is denied."""
+
+_SECONDS = 45.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +36,7 @@ class Step:
     """One step of a server's life in the cell.
 
     Attributes:
-        name: ``installs``, ``starts``, ``initializes``, ``lists``, ``calls``, ``survives denial``, ``shuts down``.
+        name: one of ``STEPS``.
         ok: it went well; None: it was never reached.
         detail: how, in a few words.
         where: the evidence place, ``""`` where there is none.
@@ -51,6 +58,13 @@ class Audit:
         steps: in order.
         result: the verdicts of both runs together, None where there was nothing to check.
         bundles: the recordings.
+        sessions: what was said in each.
+        asked: the hosts asked for in the open run.
+        denied: how the denial of the second showed.
+        resolved: every package installed, with its version.
+        server: the server with its settings.
+        slug: its name as a folder's.
+        kernel: of the machine or guest it ran on, None where it did not run.
     """
 
     target: str
@@ -58,122 +72,208 @@ class Audit:
     steps: list[Step] = field(default_factory=list)
     result: Result | None = None
     bundles: list[Path] = field(default_factory=list)
+    sessions: list[Session] = field(default_factory=list)
+    asked: list[Asked] = field(default_factory=list)
+    denied: list[Denied] = field(default_factory=list)
+    resolved: tuple[str, ...] = ()
+    server: Server | None = None
+    slug: str = ""
+    kernel: str | None = None
 
     @property
     def broke(self) -> Step | None:
         """The first step that did not go well."""
         return next((step for step in self.steps if step.ok is not True), None)
 
-
-@dataclass(slots=True)
-class _Session:
-    """What a transcript tells: answers by method, as (message number, whether it was an error)."""
-
-    answers: dict[str, list[tuple[int, bool]]] = field(default_factory=dict)
-    asked: dict[str, int] = field(default_factory=dict)
-    tools: int = 0
+    @property
+    def works(self) -> bool:
+        """Whether it installs, starts, initializes, lists and answers calls on an open network."""
+        well = {step.name for step in self.steps if step.ok}
+        return well >= set(STEPS[:5])
 
 
 def audit(target: str, shell: Shell, out: Path, *, seed: int = 0, arguments: tuple[str, ...] = ()) -> Audit:
     """Install, record and check one server; whatever breaks is a step of the result.
 
     Args:
-        target: see ``controls.servers.install``.
+        target: ``npm:NAME[@VERSION]``, ``pypi:NAME[==VERSION]`` or ``command:ARGV``; the settings of a listed server
+            are those of the list.
         shell: where it runs.
         out: root of the bundles.
         seed: canaries are derived from it.
-        arguments: for the server.
+        arguments: for the server, instead of those of the list.
+
+    Raises:
+        ConfigError: the list is wrong.
     """
     found = Audit(target)
     try:
-        server = install(target, arguments)
+        server = named(target)
+        if arguments:
+            server = _with(server, arguments)
+        found.target, found.server = server.target, server
+        installed = install(server)
     except RecorderError as error:
         found.steps.append(Step("installs", False, str(error)))
         return found
-    found.version = server.version
-    found.steps.append(Step("installs", True, server.version or "a command of this machine"))
-    control = Control(f"servers/{server.name}", server.folder, f"{target} {server.version}")
-    sessions: list[_Session] = []
-    for name, denial in (("open", None), ("denied", _DENIAL)):
-        variant = Variant(
-            name=name,
-            truth="silent",
-            why="a real server, not judged",
-            run=server.run,
-            axes={"runtime": server.runtime},
-            expect={},
-            denial=denial,
-            mcp=True,
-            seconds=_SECONDS,
-            thorough=True,
-            environment=server.environment,
-        )
+    _take(found, installed)
+    control = Control(f"servers/{installed.name}", installed.folder, f"{server.target} {installed.version}".strip())
+    for name, denial in (("open", None), ("denied", DENIAL)):
+        variant = _variant(server, installed, name, denial, tag_of(seed, f"{control.id}/{name}"))
         try:
-            bundle = record(control, variant, out, seed=seed, probe=True, shell=shell)
+            found.bundles.append(record(control, variant, out, seed=seed, probe=True, shell=shell, ready=True))
         except RecorderError as error:
             found.steps.append(Step("starts" if name == "open" else "survives denial", False, str(error)))
             return found
-        found.bundles.append(bundle)
-        sessions.append(_session(bundle))
-    found.steps += _steps(found.bundles, sessions)
-    found.result = mcpdetect.audit(found.bundles)
+    _judge(found)
     return found
 
 
-def _messages(bundle: Path) -> Iterator[tuple[int, str, dict[str, Any]]]:
-    for name in ("mcp.jsonl", "mcp.jsonl.zst"):
-        path = bundle / name
-        if path.exists():
-            data = path.read_bytes()
-            if name.endswith(".zst"):
-                data = zstandard.ZstdDecompressor().decompressobj().decompress(data)
-            for number, line in enumerate(data.splitlines(), 1):
-                entry = json.loads(line)
-                if isinstance(entry.get("msg"), dict):
-                    yield number, entry["dir"], entry["msg"]
+def judge(target: str, out: Path) -> Audit:
+    """Return what an audit of a server that was recorded before finds in its bundles.
+
+    Args:
+        target: as for ``audit``.
+        out: root of the bundles.
+
+    Raises:
+        RecorderError: it is not installed here, or was not recorded.
+    """
+    server = named(target)
+    installed = install(server)
+    found = Audit(server.target, server=server)
+    _take(found, installed)
+    found.bundles = [out / "servers" / installed.name / name for name in ("open", "denied")]
+    for bundle in found.bundles:
+        if not (bundle / "manifest.json").exists():
+            raise RecorderError(f"{bundle}: no recording of {server.target} is there")
+    _judge(found)
+    return found
 
 
-def _session(bundle: Path) -> _Session:
-    session = _Session()
-    methods: dict[str, str] = {}
-    for number, direction, message in _messages(bundle):
-        identity = json.dumps(message.get("id"))
-        if direction == "c2s" and "method" in message and "id" in message:
-            methods[identity] = message["method"]
-            session.asked[message["method"]] = session.asked.get(message["method"], 0) + 1
-        elif direction == "s2c" and "method" not in message and identity in methods:
-            method = methods[identity]
-            result = message.get("result")
-            failed = "error" in message or (isinstance(result, dict) and result.get("isError") is True)
-            session.answers.setdefault(method, []).append((number, failed))
-            if method == "tools/list" and isinstance(result, dict) and isinstance(result.get("tools"), list):
-                session.tools += len(result["tools"])
-    return session
+def _with(server: Server, arguments: tuple[str, ...]) -> Server:
+    return Server(
+        server.target,
+        arguments,
+        server.environment,
+        server.pins,
+        server.seconds,
+        server.notes,
+        server.hosts,
+        server.microvm,
+    )
 
 
-def _steps(bundles: list[Path], sessions: list[_Session]) -> Iterator[Step]:
+def _take(found: Audit, installed: Installed) -> None:
+    found.version, found.resolved, found.slug = installed.version, installed.resolved, installed.name
+    many = f", {len(installed.resolved)} packages" if installed.resolved else ""
+    found.steps.append(Step("installs", True, f"{installed.version or 'a command of this machine'}{many}"))
+
+
+def _variant(server: Server, installed: Installed, name: str, denial: str | None, tag: str) -> Variant:
+    def filled(text: str) -> str:
+        for key, value in (("canary", token_of(tag)), ("home", HOME), ("project", PROJECT)):
+            text = text.replace("{" + key + "}", value)
+        return text
+
+    environment = {key: filled(value) for key, value in server.environment.items()}
+    if installed.path:
+        environment["PATH"] = f"{installed.path}:/usr/bin:/bin"
+    return Variant(
+        name=name,
+        truth="silent",
+        why="a real server, not judged",
+        run=tuple(filled(word) for word in installed.run),
+        axes={"runtime": installed.runtime},
+        expect={},
+        denial=denial,
+        mcp=True,
+        seconds=server.seconds or _SECONDS,
+        thorough=True,
+        environment=environment,
+    )
+
+
+def _judge(found: Audit) -> None:
+    """Read the two recordings: steps, verdicts, hosts, how the denial showed."""
+    found.sessions = [session_of(bundle) for bundle in found.bundles]
+    found.kernel = str(_manifest(found.bundles[0])["host"]["kernel"])
+    found.steps += _steps(found.bundles, found.sessions)
+    hosts = found.server.hosts if found.server is not None else None
+    expectations = Expectations("controls/servers.yaml", list(hosts)) if hosts is not None else None
+    found.result = mcpdetect.audit(found.bundles, expectations=expectations, name=found.target)
+    found.asked = asked_for(found.bundles[0], hosts)
+    found.denied = how_denied(found.result)
+
+
+def _steps(bundles: list[Path], sessions: list[Session]) -> Iterator[Step]:
     session, denied = sessions
-    manifest = json.loads((bundles[0] / "manifest.json").read_text())
-    notes = "; ".join(manifest["run"]["notes"])
-    yield Step("starts", True, f"exit {manifest['run']['exit']}")
-    yield _answered(session, "initialize", "initializes", notes)
-    yield _answered(session, "tools/list", "lists", notes, f"{session.tools} tools")
+    run = _manifest(bundles[0])["run"]
+    notes = "; ".join(run["notes"])
+    answered = bool(session.answers.get("initialize"))
+    ended = not answered and run["exit"] is not None
+    words = last_words(bundles[0]) if not session.answers.get("tools/call") else None
+    said = f": {words[0]}" if words is not None else ""
+    where = place(bundles[0], "strace.log", words[1] if words is not None else 1)
+    if ended:
+        yield Step("starts", False, f"ended with status {run['exit']} before it answered{said}", where)
+    else:
+        yield Step("starts", True, "it ran", place(bundles[0], "strace.log", 1))
+    yield _answered(bundles[0], session, "initialize", f"{notes}{said}", where)
+    yield _answered(bundles[0], session, "tools/list", notes, where, f"{len(session.tools)} tools")
+    yield _calls(bundles[0], session, f"{notes}{said}".lstrip(": "), where)
+    yield _survives(session, denied, bundles[1])
+    status = run["exit"]
+    if not answered:
+        yield Step("shuts down", None, "it never answered")
+    elif status is None:
+        yield Step("shuts down", False, "it had to be stopped after its input was closed")
+    else:
+        yield Step("shuts down", True, f"ended with status {status} after its input was closed")
+
+
+def _calls(bundle: Path, session: Session, problem: str, problem_place: str) -> Step:
     made, answers = session.asked.get("tools/call", 0), session.answers.get("tools/call", [])
-    good = sum(not failed for _, failed in answers)
-    first = next((number for number, failed in answers if failed), None)
-    ok = len(answers) == made and made > 0 if session.tools else None
-    where = f"{bundles[0].name}/mcp.jsonl#{first}" if first is not None else ""
-    yield Step("calls", ok, f"{made} made, {len(answers)} answered, {good} without an error", where)
-    same = set(denied.answers) >= set(session.answers) and denied.asked == session.asked if session.answers else None
-    after = len(denied.answers.get("tools/call", []))
-    yield Step("survives denial", same, f"{after} of {denied.asked.get('tools/call', 0)} calls answered")
-    status = manifest["run"]["exit"]
-    yield Step("shuts down", status is not None, "had to be stopped" if status is None else f"exit {status}")
+    if not session.tools:
+        return Step("calls", None, "no tools to call")
+    if not made:
+        return Step("calls", False, f"none made{problem and ': '}{problem}", problem_place)
+    first = next((one.line for one in answers if one.failed), None)
+    where = place(bundle, "mcp.jsonl", answers[0].line if first is None else first) if answers else ""
+    detail = f"{made} made, {len(answers)} answered, {session.good('tools/call')} without an error"
+    return Step("calls", bool(made) and len(answers) == made, detail, where)
 
 
-def _answered(session: _Session, method: str, name: str, notes: str, detail: str = "") -> Step:
+def _survives(session: Session, denied: Session, bundle: Path) -> Step:
+    if not session.answers.get("initialize"):
+        return Step("survives denial", None, "it does not start on an open network either")
+    if not denied.answers.get("initialize"):
+        words = last_words(bundle)
+        said = f": {words[0]}" if words is not None else ""
+        where = place(bundle, "strace.log", words[1]) if words is not None else ""
+        return Step("survives denial", False, f"it does not answer when the network is denied{said}", where)
+    made, answers = denied.asked.get("tools/call", 0), denied.answers.get("tools/call", [])
+    good, before = denied.good("tools/call"), session.good("tools/call")
+    same = len(answers) == made and set(denied.answers) >= set(session.answers)
+    detail = f"{made} calls made, {len(answers)} answered, {good} without an error (open: {before})"
+    first = next((one.line for one in answers if one.failed), None)
+    return Step("survives denial", same, detail, place(bundle, "mcp.jsonl", first) if first is not None else "")
+
+
+def _manifest(bundle: Path) -> dict[str, Any]:
+    manifest: dict[str, Any] = json.loads((bundle / "manifest.json").read_text())
+    return manifest
+
+
+def _answered(bundle: Path, session: Session, method: str, problem: str, where: str, detail: str = "") -> Step:
+    name = "initializes" if method == "initialize" else "lists"
     answers = session.answers.get(method, [])
     if not answers:
-        return Step(name, False if session.asked.get(method) else None, notes or "no answer")
-    number, failed = answers[0]
-    return Step(name, not failed, "an error" if failed else detail or "answered", f"open/mcp.jsonl#{number}")
+        return Step(name, False if session.asked.get(method) else None, problem.lstrip(": ") or "no answer", where)
+    first = answers[0]
+    return Step(
+        name,
+        not first.failed,
+        "an error" if first.failed else detail or "answered",
+        place(bundle, "mcp.jsonl", first.line),
+    )

@@ -10,29 +10,29 @@ import shlex
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.metadata import distributions
 from pathlib import Path
 
 from controls.recorder.errors import RecorderError
 from controls.recorder.probes import cache_folder
 from controls.recorder.room import CONTROL
+from controls.serverlist import Server, name_of
 
-__all__ = ["Installed", "install"]
+__all__ = ["LOCKS", "Installed", "install", "lock_text", "resolved_digest"]
+
+LOCKS = Path(__file__).resolve().parents[1] / "coverage" / "servers"
+"""Where the packages and versions of earlier installations are written down: one file a server."""
 
 _SECONDS = 600
-# npm:@scope/name@1.2.3   npm:name
-_NPM = re.compile(r"((?:@[a-z0-9~-][a-z0-9._~-]*+/)?[a-z0-9~-][a-z0-9._~-]*+)(?:@([0-9A-Za-z.+-]++))?", re.ASCII)
-# pypi:name==1.2.3   pypi:name
-_PYPI = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*+)(?:==([0-9A-Za-z.!+]++))?", re.ASCII)
+_PYTHON = Path("/usr/bin/python3")
+"""The interpreter of the room: wheels are chosen for it, whichever runs the recorder."""
 
-_RUN_PYTHON = """import sys
-sys.path.insert(0, {site!r})
-sys.argv = [{name!r}, *sys.argv[1:]]
-from importlib.metadata import distribution
-for point in distribution({package!r}).entry_points:
-    if point.group == "console_scripts" and point.name == {name!r}:
-        sys.exit(point.load()())
-"""
+_VENV = "venv"
+# The room's interpreter with nothing but the server's own packages, as pipx and uvx would give it.
+_CONFIG = "home = /usr/bin\ninclude-system-site-packages = false\n"
+_ENTRY = "import sys\nfrom {module} import {first}\nsys.exit({attribute}())\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,8 @@ class Installed:
         folder: what is copied into the room.
         run: its argv inside the room.
         runtime: ``node``, ``python`` or ``command``.
-        environment: variables it gets.
+        path: what ``PATH`` begins with inside the room, ``""`` for nothing.
+        resolved: every package of the installation with its version, sorted.
     """
 
     name: str
@@ -53,41 +54,72 @@ class Installed:
     folder: Path
     run: tuple[str, ...]
     runtime: str
-    environment: dict[str, str] = field(default_factory=dict)
+    path: str = ""
+    resolved: tuple[str, ...] = ()
 
 
-def install(target: str, arguments: tuple[str, ...] = ()) -> Installed:
+def install(server: Server) -> Installed:
     """Install a server unless it is in the cache.
 
     Args:
-        target: ``npm:NAME[@V]``, ``pypi:NAME[==V]`` or ``command:ARGV``.
-        arguments: arguments for it.
+        server: what to install; its arguments are put behind the program.
 
     Raises:
         RecorderError: the target is of no known form, or the installation failed.
     """
-    kind, _, rest = target.partition(":")
-    if kind == "command" and rest:
-        words = shlex.split(rest)
+    kind, name, version = name_of(server.target)
+    if kind == "command":
+        words = shlex.split(name)
         if not words or not words[0].startswith("/"):
-            raise RecorderError(f"{target}: a command begins with an absolute path inside the room")
+            raise RecorderError(f"{server.target}: a command begins with an absolute path inside the room")
         empty = cache_folder() / "servers" / "none"
         empty.mkdir(parents=True, exist_ok=True)
-        digest = hashlib.sha256(rest.encode()).hexdigest()[:8]
-        return Installed(f"command-{Path(words[0]).name}-{digest}", "", empty, (*words, *arguments), "command")
-    pattern = {"npm": _NPM, "pypi": _PYPI}.get(kind)
-    match = pattern.fullmatch(rest) if pattern is not None else None
-    if match is None:
-        raise RecorderError(f"{target}: a server is npm:NAME[@VERSION], pypi:NAME[==VERSION] or command:ARGV")
-    package, version = match[1], match[2] or ""
-    slug = f"{kind}-{package.removeprefix('@').replace('/', '-').lower()}"
-    folder = cache_folder() / "servers" / f"{slug}-{version or 'latest'}"
-    if not (folder / "installed").exists():
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        (_npm if kind == "npm" else _pip)(package, version, folder)
-        (folder / "installed").write_text("")
-    return (_node_server if kind == "npm" else _python_server)(slug, package, folder, arguments)
+        digest = hashlib.sha256(name.encode()).hexdigest()[:8]
+        slug = f"command-{Path(words[0]).name}-{digest}"
+        return Installed(slug, "", empty, (*words, *server.arguments), "command")
+    slug = f"{kind}-{name.removeprefix('@').replace('/', '-').lower()}"
+    pinned = f"-{hashlib.sha256(' '.join(server.pins).encode()).hexdigest()[:8]}" if server.pins else ""
+    folder = cache_folder() / "servers" / f"{slug}-{version or 'latest'}{pinned}"
+    locked = _locked(LOCKS / f"{slug}.txt", server.target)
+    finish = _node_server if kind == "npm" else _python_server
+    if (folder / "installed").exists():
+        found = finish(slug, name, folder, server.arguments)
+        if locked in (None, found.resolved) or (folder / "installed").read_text() == resolved_digest(locked or ()):
+            return found
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    (_npm if kind == "npm" else _pip)(name, version, server.pins, locked or (), folder)
+    # A platform's own packages may differ from the locked ones; it is tried once.
+    (folder / "installed").write_text(resolved_digest(locked or ()))
+    return finish(slug, name, folder, server.arguments)
+
+
+def lock_text(target: str, resolved: Iterable[str]) -> str:
+    """Return the file that writes an installation down, so that the next one is the same.
+
+    Args:
+        target: the server with its version.
+        resolved: as ``Installed.resolved``.
+    """
+    return "".join(f"{line}\n" for line in (f"# {target}", *resolved))
+
+
+def _locked(path: Path, target: str) -> tuple[str, ...] | None:
+    """Return what was written down of an installation of this very target, None where nothing was."""
+    try:
+        first, *rest = path.read_text().splitlines() or [""]
+    except FileNotFoundError:
+        return None
+    return tuple(rest) if first == f"# {target}" else None
+
+
+def resolved_digest(resolved: Iterable[str]) -> str:
+    """Return the sha256 of an installation's packages and versions: equal where a rerun runs the same code.
+
+    Args:
+        resolved: as ``Installed.resolved``.
+    """
+    return hashlib.sha256("\n".join(resolved).encode()).hexdigest()
 
 
 def _client(*argv: str, cwd: Path) -> None:
@@ -104,21 +136,40 @@ def _client(*argv: str, cwd: Path) -> None:
         raise RecorderError(f"{Path(argv[0]).name} could not install it: {last}")
 
 
-def _npm(package: str, version: str, folder: Path) -> None:
+def _npm(package: str, version: str, pins: tuple[str, ...], locked: tuple[str, ...], folder: Path) -> None:
     wanted = f"{package}@{version}" if version else package
-    _client("npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--omit=dev", wanted, cwd=folder)
+    own = {package, *(pin.rpartition("@")[0] for pin in pins)}
+    versions: dict[str, list[str]] = {}
+    for line in locked:
+        name, _, exact = line.rpartition("@")
+        versions.setdefault(name, []).append(exact)
+    # Where a package is there in several versions, the ranges that ask for it decide; most are there in one.
+    overrides = {name: exact[0] for name, exact in versions.items() if len(exact) == 1 and name not in own}
+    (folder / "package.json").write_text(json.dumps({"private": True, "overrides": overrides}))
+    _client("npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--omit=dev", wanted, *pins, cwd=folder)
 
 
-def _pip(package: str, version: str, folder: Path) -> None:
+def _pip(package: str, version: str, pins: tuple[str, ...], locked: tuple[str, ...], folder: Path) -> None:
     wanted = f"{package}=={version}" if version else package
     options = ("--only-binary", ":all:", "--no-compile", "--quiet", "--disable-pip-version-check")
-    _client(sys.executable, "-m", "pip", "install", *options, "--target", "site", wanted, cwd=folder)
+    site = _site(folder)
+    site.mkdir(parents=True)
+    client = (sys.executable, "-m", "pip", "--python", str(_PYTHON), "install", *options)
+    constraints = folder / "constraints.txt"
+    constraints.write_text("".join(f"{line}\n" for line in locked))
+    _client(*client, "--target", str(site), "--constraint", str(constraints), wanted, *pins, cwd=folder)
+
+
+def _site(folder: Path) -> Path:
+    # python3.11
+    return folder / _VENV / "lib" / _PYTHON.resolve().name / "site-packages"
 
 
 def _node_server(slug: str, package: str, folder: Path, arguments: tuple[str, ...]) -> Installed:
     root = folder / "node_modules" / package
     try:
         data = json.loads((root / "package.json").read_text())
+        lock = json.loads((folder / "package-lock.json").read_text())
     except (OSError, ValueError) as error:
         raise RecorderError(f"{slug}: {error}") from error
     bins = data.get("bin")
@@ -126,25 +177,41 @@ def _node_server(slug: str, package: str, folder: Path, arguments: tuple[str, ..
         bins = bins.get(package.rpartition("/")[2]) or next(iter(bins.values()))
     if not isinstance(bins, str):
         raise RecorderError(f"{slug}: the package has no program")
-    program = Path(CONTROL) / "node_modules" / package / bins
-    return Installed(
-        slug, str(data.get("version", "")), folder, ("/usr/bin/node", os.path.normpath(program), *arguments), "node"
+    program = os.path.normpath(Path(CONTROL) / "node_modules" / package / bins)
+    resolved = sorted(
+        {
+            # node_modules/a/node_modules/@b/c
+            f"{place.rpartition('node_modules/')[2]}@{one['version']}"
+            for place, one in lock.get("packages", {}).items()
+            if place and "version" in one and not one.get("dev") and (folder / place).is_dir()
+        }
     )
+    run = ("/usr/bin/node", program, *arguments)
+    return Installed(slug, str(data.get("version", "")), folder, run, "node", resolved=tuple(resolved))
 
 
 def _python_server(slug: str, package: str, folder: Path, arguments: tuple[str, ...]) -> Installed:
-    from importlib.metadata import distributions
+    plain = _plain(package)
+    found = {_plain(one.metadata["Name"]): one for one in distributions(path=[str(_site(folder))])}
+    if plain not in found:
+        raise RecorderError(f"{slug}: pip installed no such package")
+    points = [point for point in found[plain].entry_points if point.group == "console_scripts"]
+    if not points:
+        raise RecorderError(f"{slug}: the package has no program")
+    point = next((one for one in points if _plain(one.name) == plain), points[0])
+    programs = folder / _VENV / "bin"
+    programs.mkdir(exist_ok=True)
+    (folder / _VENV / "pyvenv.cfg").write_text(_CONFIG)
+    python = programs / "python3"
+    if not python.is_symlink():
+        python.symlink_to(_PYTHON)
+    script = _ENTRY.format(module=point.module, first=point.attr.partition(".")[0], attribute=point.attr)
+    (programs / point.name).write_text(script)
+    inside = f"{CONTROL}/{_VENV}/bin"
+    run = (f"{inside}/python3", f"{inside}/{point.name}", *arguments)
+    resolved = sorted(f"{name}=={one.version}" for name, one in found.items())
+    return Installed(slug, found[plain].version, folder, run, "python", inside, tuple(resolved))
 
-    plain = re.sub(r"[-_.]+", "-", package).lower()
-    for found in distributions(path=[str(folder / "site")]):
-        if re.sub(r"[-_.]+", "-", found.metadata["Name"]).lower() != plain:
-            continue
-        names = [point.name for point in found.entry_points if point.group == "console_scripts"]
-        if not names:
-            raise RecorderError(f"{slug}: the package has no program")
-        name = next((one for one in names if one.replace("_", "-").lower() == plain), names[0])
-        script = _RUN_PYTHON.format(site=f"{CONTROL}/site", name=name, package=found.metadata["Name"])
-        (folder / "run.py").write_text(script)
-        run = ("/usr/bin/python3", "-s", f"{CONTROL}/run.py", *arguments)
-        return Installed(slug, found.version, folder, run, "python")
-    raise RecorderError(f"{slug}: pip installed no such package")
+
+def _plain(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()

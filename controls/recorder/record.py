@@ -48,6 +48,8 @@ _COMPRESS_FROM = 2048
 """Evidence of fewer bytes is left plain: it opens in an editor, and zstd would save nothing."""
 _INTERPRETERS = frozenset({"bash", "curl", "java", "node", "openssl", "perl", "python3", "ruby", "wget"})
 """Programs of which a manifest states the version when they are the target."""
+_LONG = 4 << 20
+"""Evidence of more bytes is compressed less hard: the best level takes a second for each."""
 # 3 packets dropped by kernel
 _DROPPED = re.compile(rb"^(\d++) packets? dropped by (kernel|interface)$", re.MULTILINE)
 
@@ -75,6 +77,7 @@ def record(
     seed: int = 0,
     probe: bool = False,
     shell: Shell | None = None,
+    ready: bool = False,
 ) -> Path:
     """Record one variant and write its bundle.
 
@@ -85,6 +88,8 @@ def record(
         seed: canaries are derived from it and the case's id.
         probe: run probes around the target, where its strace follows children.
         shell: where the cell stands; in namespaces of this machine by default.
+        ready: the control's folder is shown to the target as it is, as installed servers are: nothing is built or
+            copied.
 
     Returns:
         The bundle's folder.
@@ -130,8 +135,9 @@ def record(
         watch, programs, bundle = folder / "watch", folder / "programs", folder / "bundle"
         for one in (watch, bundle):
             one.mkdir()
-        _programs(control, variant, programs)
-        captured = shell.capture(job, programs, watch)
+        if not ready:
+            _programs(control, variant, programs)
+        captured = shell.capture(job, control.folder if ready else programs, watch)
         if variant.expectations:
             shutil.copyfile(control.folder / variant.expectations, bundle / "expect.yaml")
         manifest = _manifest(control, variant, seed, job, captured, shell.name, watch, bundle)
@@ -337,17 +343,23 @@ def _truth(watch: Path, bundle: Path) -> list[ManifestTruth]:
     data = (watch / "internet.jsonl").read_bytes()
     name = "truth/internet.jsonl"
     if len(data) >= _COMPRESS_FROM:
-        data = zstandard.ZstdCompressor(level=19, write_checksum=True).compress(data)
+        data = _compressed(data)
         name += ".zst"
     (bundle / name).write_bytes(data)
     return [ManifestTruth(name, "fake-internet", hashlib.sha256(data).hexdigest(), len(data))]
+
+
+def _compressed(data: bytes) -> bytes:
+    """Compress evidence: as small as can be what is committed; a real server's long log thirty times as fast."""
+    level = 19 if len(data) < _LONG else 9
+    return zstandard.ZstdCompressor(level=level, write_checksum=True).compress(data)
 
 
 def _pack(piece: _Piece, bundle: Path, began: int, ended: int) -> ManifestEvidence:
     data = piece.source.read_bytes()
     name = piece.name
     if len(data) >= _COMPRESS_FROM:
-        data = zstandard.ZstdCompressor(level=19, write_checksum=True).compress(data)
+        data = _compressed(data)
         name += ".zst"
     (bundle / name).write_bytes(data)
     return ManifestEvidence(

@@ -24,7 +24,7 @@ from controls.recorder.errors import RecorderError
 from controls.recorder.internet.authority import trust_store
 from controls.recorder.limits import Limits
 from controls.recorder.probes import Probes, ended, probe_program
-from controls.recorder.programs import Program, look
+from controls.recorder.programs import Program, look, refused
 from controls.recorder.world import FOLDERS, World
 
 __all__ = ["CONTROL", "KEYLOG", "MOST_LOG", "STRACE_OPTIONS", "UID", "Room"]
@@ -83,7 +83,7 @@ exec setpriv --no-new-privs -- "$@"
 """
 
 
-def _mounts(stage: Path) -> str:
+def _mounts(stage: Path, control: Path) -> str:
     """Return the table of the room's mounts (fstab(5))."""
     root = stage / "root"
     rows = [("/usr", "usr", "none", "bind,ro,nosuid"), ("none", "usr/local", "tmpfs", "mode=755,ro")]
@@ -98,7 +98,7 @@ def _mounts(stage: Path) -> str:
         # The processes of others, which are strace and the launcher, are hidden from the target.
         ("proc", "proc", "proc", "hidepid=2"),
         *((f"{stage}/world/{name}", place.removeprefix("/"), "none", "bind") for name, place in FOLDERS.items()),
-        (f"{stage}/control", "srv/control", "none", "bind,ro"),
+        (str(control), "srv/control", "none", "bind,ro"),
         (f"{stage}/record", "run/record", "none", "bind"),
         (f"{stage}/probe", "run/probe", "none", "bind,ro"),
     ]
@@ -110,7 +110,7 @@ class Room:
 
     Args:
         stage: an empty folder of the recorder.
-        control: folder with the control's programs, copied in.
+        control: folder with the control's programs, which the room shows read-only.
         resolver: lines of ``/etc/resolv.conf``.
         hosts: lines of ``/etc/hosts`` besides localhost.
         authority: file of the certificate authority that the room trusts, and no other; None for none at all.
@@ -138,7 +138,7 @@ class Room:
         self._stage = stage
         for name in ("root", "etc", "record", "probe", "world"):
             (stage / name).mkdir(parents=True)
-        shutil.copytree(control, stage / "control")
+        self._control = control
         for name, text in _ETC.items():
             (stage / "etc" / name).write_text(text)
         (stage / "etc/resolv.conf").write_text("".join(line + "\n" for line in resolver))
@@ -154,7 +154,7 @@ class Room:
             self.keys.touch()
             self.keys.parent.chmod(0o755)
             self.keys.chmod(0o666)
-        (stage / "mounts").write_text(_mounts(stage))
+        (stage / "mounts").write_text(_mounts(stage, control))
         self.limits = Limits()
         (stage / "doors").write_text("".join(f"{door}\n" for door in self.limits.doors))
         self.world = World(stage / "world")
@@ -172,7 +172,7 @@ class Room:
         for folder, names, files in os.walk(self.home):
             for name in (".", *names, *files):
                 os.chown(Path(folder) / name, UID, UID, follow_symlinks=False)
-        for path in (self._stage, self._stage / "etc", self._stage / "control", self._stage / "probe"):
+        for path in (self._stage, self._stage / "etc", self._stage / "probe"):
             path.chmod(0o755)
         # strace's log lies here: the target must not read it.
         (self._stage / "record").chmod(0o700)
@@ -276,8 +276,17 @@ class Room:
         Args:
             copies: folder for copies of those that belong to no package, None for none.
         """
-        roots = {place: root for root, place in self.folders.items()} | {CONTROL: self._stage / "control"}
+        roots = {place: root for root, place in self.folders.items()} | {CONTROL: self._control}
         return look(self.log, roots, frozenset({_PROBE, "/proc/self/exe"} if self._probes else ()), copies)
+
+    def trouble(self, program: str) -> str | None:
+        """Return why the target's program did not start, by strace's log; None where it did, or the log has no execve.
+
+        Args:
+            program: its path.
+        """
+        with self.log.open("rb") as log:
+            return refused(log, program)
 
     def close(self) -> None:
         """Let the files and the limits go; what ran in the room was ended with its process namespace."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from controls.recorder.canaries import HOME, Planted, environment_canaries, plant, planted, tag_of
+from controls.recorder.canaries import HOME, Planted, environment_canaries, plant, planted, tag_of, token_of
 from mcpdetect.data.loader import load_yaml
 
 KINDS = {
@@ -117,3 +117,9 @@ def test_the_readers_of_text_stores_find_the_canary(home: Path) -> None:
     kube = load_yaml(home / ".kube/config", None)
     assert kube["users"][0]["user"]["token"] == f"CANARY-KUBE-{TAG}"
     assert kube["contexts"][0]["context"] == {"cluster": "example", "user": "dev"}
+
+
+def test_a_setting_with_the_runs_token_is_planted() -> None:
+    token = token_of(TAG)
+    own = [one for one in planted(TAG, {"X_KEY": f"ghp_{token}", "X_URL": "https://x.example"}) if one.kind == "TOKEN"]
+    assert own == [Planted("TOKEN", f"CANARY-TOKEN-{TAG}", variable="X_KEY", offset=4)]
