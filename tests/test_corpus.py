@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from pathlib import Path
 
 import pytest
@@ -52,6 +54,10 @@ def test_no_file_of_the_corpus_is_an_orphan() -> None:
         bundle = load_manifest(CORPUS / label.case)
         names = [CORPUS / label.case / "manifest.json", *(item.path for item in bundle.evidence)]
         listed.update(names + ([bundle.expect] if bundle.expect else []))
+        for entry in json.loads((CORPUS / label.case / "manifest.json").read_text()).get("truth", []):
+            path = CORPUS / label.case / entry["path"]
+            assert hashlib.sha256(path.read_bytes()).hexdigest() == entry["sha256"], path
+            listed.add(path)
     present = {path for path in CORPUS.rglob("*") if path.is_file()}
     assert present == listed
 

@@ -124,6 +124,8 @@ def _captured(job: Job, room: Room, watch: Path, probes: Probes | None, done: Ca
         ended = time.time_ns()
         if not room.log.exists() or not room.log.stat().st_size:
             raise RecorderError(f"{job.case}: strace wrote nothing:\n{room.said()}")
+        if (trouble := room.trouble(job.argv[0])) is not None:
+            raise RecorderError(f"{job.case}: {trouble}")
         cell.settle()
         counted = cell.counters() if job.counters else None
         cell.close_watchers()
@@ -134,8 +136,10 @@ def _captured(job: Job, room: Room, watch: Path, probes: Probes | None, done: Ca
         if room.overran:
             notes.append(f"the target was ended because strace's log grew beyond {MOST_LOG >> 20} MB")
         shutil.move(room.log, watch / "strace.log")
-        if room.keys is not None:
+        if room.keys is not None and room.keys.stat().st_size:
             shutil.move(room.keys, watch / "tls-keys.log")
+        elif room.keys is not None:
+            notes.append("no program of the run kept the keys of its TLS connections")
         if counted is not None:
             (watch / "nft.txt").write_text(counted)
         captured = Captured(

@@ -48,9 +48,12 @@ def test_a_variant_is_what_its_name_and_axes_say(control: Control) -> None:
         if variant.expectations:
             assert (control.folder / variant.expectations).is_file()
         program = variant.run[0]
-        assert program in ("/usr/bin/python3", "/usr/bin/node", "/lib64/ld-linux-x86-64.so.2") or program.startswith(
-            "{control}/"
-        )
+        assert program in (
+            "/usr/bin/python3",
+            "/usr/bin/node",
+            "/usr/bin/curl",
+            "/lib64/ld-linux-x86-64.so.2",
+        ) or program.startswith("{control}/")
 
 
 def test_every_denial_is_recorded_by_some_control() -> None:
