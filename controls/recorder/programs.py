@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from controls.recorder.tools import environment
 from mcpdetect.model.text import text_of
 
-__all__ = ["COPIED_BELOW", "Program", "executed", "look"]
+__all__ = ["COPIED_BELOW", "Program", "executed", "look", "refused"]
 
 COPIED_BELOW = 1 << 20
 """A program of no distribution package is copied into the bundle if it is smaller."""
@@ -26,6 +26,8 @@ _BLOCK = 1 << 20
 # 42 1796040939.371016 execve("/usr/bin/env", ["env", "node"], 0x7ffe /* 9 vars */) = 0 <0.000300>
 # 43 1796040939.380000 execve("/bin/sh", ["sh", "-c"], 0x5581 /* 9 vars */ <unfinished ...>
 _EXEC = re.compile(rb'^(?:\d++ ++)?+(?:[\d.:]++ )?+execve\("((?:[^"\\]|\\.)*+)"')
+# ... = -1 ENOEXEC (Exec format error) <0.000031>
+_ERROR = re.compile(rb"\) = -1 (E[A-Z0-9]++ \([^()]*+\))(?: <[\d.]++>)?+\s*$")
 _ESCAPE = re.compile(rb"\\(?:([0-7]{1,3})|x([0-9a-f]{2})|(.))", re.DOTALL)
 _PLAIN = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"v": b"\v", b"f": b"\f"}
 _PT_DYNAMIC, _PT_INTERP = 2, 3  # System V gABI, figure 5-2
@@ -77,6 +79,31 @@ def executed(lines: Iterable[bytes]) -> Iterator[bytes]:
         match = _EXEC.match(line)
         if match is not None:
             yield _plain(match[1])
+
+
+def refused(lines: Iterable[bytes], program: str) -> str | None:
+    """Return why a program never started, None where it did or nothing says so.
+
+    Args:
+        lines: strace's log.
+        program: its path.
+    """
+    why = None
+    for line in lines:
+        if line.find(b"execve(", 0, 64) < 0:
+            continue
+        match = _EXEC.match(line)
+        if match is None or _plain(match[1]) != os.fsencode(program):
+            continue
+        error = _ERROR.search(line[-200:])
+        if error is None:
+            return None
+        why = f"the program did not start: {program}: {error[1].decode('ascii', 'backslashreplace')}"
+        if error[1].startswith(b"ENOEXEC"):
+            why += "; it is for another kind of machine, or no program"
+        elif error[1].startswith(b"ENOENT"):
+            why += "; it, its interpreter or its loader is not in the cell"
+    return why
 
 
 def _opened(root: Path, inside: PurePosixPath) -> int | None:

@@ -6,6 +6,7 @@ import dataclasses
 import datetime
 import hashlib
 import json
+import os
 import re
 import shutil
 import tempfile
@@ -20,6 +21,7 @@ from controls.recorder.building import build, compilers, packaged
 from controls.recorder.canaries import HOME, PROJECT, planted, tag_of
 from controls.recorder.cell import GATEWAY4, Cell
 from controls.recorder.denial import DENIALS
+from controls.recorder.errors import RecorderError
 from controls.recorder.job import Captured, Job
 from controls.recorder.options import surroundings
 from controls.recorder.probes import fresh_nonces
@@ -130,26 +132,39 @@ def record(
         nonces=fresh_nonces() if probe and _follows(options) else None,
         tools=sorted({"strace", "tcpdump", "dnsmasq", "nft", *_interpreter(argv[0])}),
     )
-    with tempfile.TemporaryDirectory(prefix=scratch("record")) as temporary:
-        folder = Path(temporary)
-        watch, programs, bundle = folder / "watch", folder / "programs", folder / "bundle"
-        for one in (watch, bundle):
-            one.mkdir()
-        if not ready:
-            _programs(control, variant, programs)
-        captured = shell.capture(job, control.folder if ready else programs, watch)
-        if variant.expectations:
-            shutil.copyfile(control.folder / variant.expectations, bundle / "expect.yaml")
-        manifest = _manifest(control, variant, seed, job, captured, shell.name, watch, bundle)
-        manifest.inputs = inputs_of(control, variant, seed=seed, probe=probe, where=shell.name)
-        text = json.dumps(dataclasses.asdict(manifest), indent=1, ensure_ascii=True)
-        (bundle / "manifest.json").write_text(text + "\n")
-        final = out / case
+    final = out / case
+    try:
+        with tempfile.TemporaryDirectory(prefix=scratch("record")) as temporary:
+            folder = Path(temporary)
+            watch, programs, bundle = folder / "watch", folder / "programs", folder / "bundle"
+            for one in (watch, bundle):
+                one.mkdir()
+            if not ready:
+                _programs(control, variant, programs)
+            captured = shell.capture(job, control.folder if ready else programs, watch)
+            if variant.expectations:
+                shutil.copyfile(control.folder / variant.expectations, bundle / "expect.yaml")
+            manifest = _manifest(control, variant, seed, job, captured, shell.name, watch, bundle)
+            manifest.inputs = inputs_of(control, variant, seed=seed, probe=probe, where=shell.name)
+            text = json.dumps(dataclasses.asdict(manifest), indent=1, ensure_ascii=True)
+            (bundle / "manifest.json").write_text(text + "\n")
+            _put(bundle, final)
+    except OSError as error:  # a full disk above all
+        raise RecorderError(f"{case}: {error}") from error
+    return final
+
+
+def _put(bundle: Path, final: Path) -> None:
+    """Put a bundle in its place, whole or not at all."""
+    final.parent.mkdir(parents=True, exist_ok=True)
+    partial = final.with_name(f".{final.name}-{os.getpid()}")
+    try:
+        shutil.copytree(bundle, partial)
         if final.exists():
             shutil.rmtree(final)
-        final.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copytree(bundle, final)
-    return final
+        partial.rename(final)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
 
 
 def _programs(control: Control, variant: Variant, to: Path) -> None:

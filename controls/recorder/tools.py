@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterable
@@ -29,6 +30,7 @@ PACKAGES = {
     "openssl": "openssl",
     "perl": "perl-base",
     "pivot_root": "util-linux",
+    "prlimit": "util-linux",
     "ruby": "ruby",
     "setpriv": "util-linux",
     "strace": "strace",
@@ -39,19 +41,51 @@ PACKAGES = {
 """Program -> the Debian package that holds it."""
 
 _SYSTEM_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
-_ALWAYS = ("dnsmasq", "ip", "mount", "nft", "nsenter", "pivot_root", "setpriv", "strace", "tcpdump", "unshare")
+_ALWAYS = (
+    "dnsmasq",
+    "ip",
+    "mount",
+    "nft",
+    "nsenter",
+    "pivot_root",
+    "prlimit",
+    "setpriv",
+    "strace",
+    "tcpdump",
+    "unshare",
+)
+_OLDEST = {"dnsmasq": (2, 80), "nft": (0, 9), "strace": (5, 0), "tcpdump": (4, 9)}
+"""Oldest versions that know the options the recorder uses."""
 
 
 def missing(programs: Iterable[str] = ()) -> str | None:
     """Return one sentence about what keeps this machine from recording, None when nothing does."""
     problems = []
     if os.geteuid() != 0:
-        problems.append("recording makes network namespaces and needs root")
+        problems.append(
+            "recording makes network namespaces and needs root; where this kernel is not to be shared with the target, "
+            "--shell microvm records in a guest"
+        )
     absent = sorted({name for name in (*_ALWAYS, *programs) if shutil.which(name, path=_SYSTEM_PATH) is None})
     if absent:
         packages = " ".join(sorted({PACKAGES[name] for name in absent}))
         problems.append(f"not found: {', '.join(absent)} (apt-get install {packages})")
+    old = {name: words for name in sorted(_OLDEST.keys() - absent) if (words := _too_old(name))}
+    if old:
+        packages = " ".join(sorted({PACKAGES[name] for name in old}))
+        problems.append(f"too old: {'; '.join(old.values())} (apt-get install {packages})")
     return "; ".join(problems) or None
+
+
+def _too_old(program: str) -> str | None:
+    """Return what is wrong with a program's version, None when nothing is or it does not tell."""
+    # strace 6.1   tcpdump 4.99.3   nft 1.0.6   strace 6.1-dirty
+    words = version_of(program).rpartition(" ")[2]
+    number = tuple(int(part) for part in re.findall(r"\d++", words)[:2])
+    oldest = _OLDEST[program]
+    if not number or not words[0].isdigit() or number >= oldest:
+        return None
+    return f"{program} {words}, and {'.'.join(map(str, oldest))} is needed"
 
 
 def require(programs: Iterable[str] = ()) -> None:

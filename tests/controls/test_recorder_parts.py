@@ -55,10 +55,18 @@ def test_a_missing_tool_is_one_sentence_with_its_package(monkeypatch: pytest.Mon
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     monkeypatch.setattr("shutil.which", lambda name, path: None if name in ("tcpdump", "node") else f"/x/{name}")
     assert tools.missing(["node"]) == (
-        "recording makes network namespaces and needs root; not found: node, tcpdump (apt-get install nodejs tcpdump)"
+        "recording makes network namespaces and needs root; where this kernel is not to be shared with the target, "
+        "--shell microvm records in a guest; not found: node, tcpdump (apt-get install nodejs tcpdump)"
     )
     with pytest.raises(RecorderError, match="needs root"):
         tools.require()
+
+
+def test_a_tool_that_is_too_old_is_named_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    old = {"strace": "strace 4.26", "tcpdump": "tcpdump 4.9", "nft": "nft 1.0.6-dirty", "dnsmasq": "dnsmasq"}
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr(tools, "version_of", lambda name: old[name])
+    assert tools.missing() == "too old: strace 4.26, and 5.0 is needed (apt-get install strace)"
 
 
 def test_every_tool_is_in_the_package_list() -> None:
