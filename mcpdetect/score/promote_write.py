@@ -18,6 +18,7 @@ from mcpdetect.labels.model import LABEL_SCHEMA, TRUTHS, ExpectedCheck, Label, P
 from mcpdetect.model.result import CheckResult
 from mcpdetect.score.cuts import Content
 from mcpdetect.score.promote import Reduced
+from mcpdetect.score.promote_pcapng import redacted_pcapng
 from mcpdetect.score.promote_redact import Redaction, find_details
 from mcpdetect.score.runner import as_expected, run_bundle
 
@@ -57,7 +58,12 @@ def redaction_for(reduced: Reduced, words: list[bytes], seed: int | None) -> Red
     """
     texts = [b"".join(content.parts) for content in reduced.contents.values()]
     texts.append((reduced.recording.bundle.root / "manifest.json").read_bytes())
-    return Redaction([*find_details(texts), *words], seed)
+    redaction = Redaction([*find_details(texts), *words], seed)
+    redaction.learn(texts)
+    # Headers give addresses away that stand nowhere as text; what is made of them here is thrown away.
+    for name in (*reduced.contents, *reduced.whole):
+        _content(reduced, redaction, name)
+    return redaction
 
 
 def write_bundle(reduced: Reduced, redaction: Redaction, case: str, corpus: Path) -> Path:
@@ -117,12 +123,15 @@ def _content(reduced: Reduced, redaction: Redaction, name: str) -> bytes | None:
     if content is not None and content.item.channel == "packets":
         return _packets(content, redaction)
     if content is not None:
-        return redaction.text(b"".join(content.parts))
+        return content.head + redaction.log(b"".join(content.parts))
     if name not in reduced.whole:
         return None
     item = next(item for item in reduced.recording.bundle.evidence if item.name == name)
     with open_evidence(item.path, item.name) as stream:
-        return redaction.text(stream.read_exactly(_MOST))
+        data = stream.read_exactly(_MOST)
+    if item.channel == "packets":
+        return redacted_pcapng(data, redaction) or redaction.binary(data)
+    return redaction.binary(data) if item.channel == "binaries" else redaction.log(data)
 
 
 def _packets(content: Content, redaction: Redaction) -> bytes:
