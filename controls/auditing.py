@@ -256,6 +256,7 @@ def _survives(session: Session, denied: Session, bundle: Path) -> Step:
     good, before = denied.good("tools/call"), session.good("tools/call")
     same = len(answers) == made and set(denied.answers) >= set(session.answers)
     detail = f"{made} calls made, {len(answers)} answered, {good} without an error (open: {before})"
+    detail = "; ".join([detail, *_manifest(bundle)["run"]["notes"]])
     first = next((one.line for one in answers if one.failed), None)
     return Step("survives denial", same, detail, place(bundle, "mcp.jsonl", first) if first is not None else "")
 
@@ -274,6 +275,6 @@ def _answered(bundle: Path, session: Session, method: str, problem: str, where: 
     return Step(
         name,
         not first.failed,
-        "an error" if first.failed else detail or "answered",
+        f"an error: {first.error}" if first.failed else detail or "answered",
         place(bundle, "mcp.jsonl", first.line),
     )

@@ -32,11 +32,13 @@ class Answer:
         line: the transcript's line.
         failed: it is a protocol error, or a tool's result that says so.
         tool: the tool that was called, None for other methods.
+        error: what a protocol error says.
     """
 
     line: int
     failed: bool
     tool: str | None = None
+    error: str = ""
 
 
 @dataclass(slots=True)
@@ -77,7 +79,9 @@ def session_of(bundle: Path) -> Session:
             method, tool = methods.pop(identity)
             result = message.get("result")
             failed = "error" in message or (isinstance(result, dict) and result.get("isError") is True)
-            session.answers.setdefault(method, []).append(Answer(number, failed, tool))
+            error = message.get("error")
+            said = str(error.get("message", "")) if isinstance(error, dict) else ""
+            session.answers.setdefault(method, []).append(Answer(number, failed, tool, said))
             if method == "tools/list" and isinstance(result, dict) and isinstance(result.get("tools"), list):
                 named = [one.get("name") for one in result["tools"] if isinstance(one, dict)]
                 session.tools += [name for name in named if isinstance(name, str)]

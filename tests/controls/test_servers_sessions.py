@@ -48,7 +48,7 @@ def test_a_transcript_is_counted_by_method_with_its_lines(tmp_path: Path, name: 
     assert session.answers == {
         "initialize": [Answer(3, failed=False)],
         "tools/list": [Answer(5, failed=False)],
-        "tools/call": [Answer(9, failed=True), Answer(10, failed=True, tool="a")],
+        "tools/call": [Answer(9, failed=True, error="x"), Answer(10, failed=True, tool="a")],
     }
     assert (session.tools, session.good("tools/list"), session.good("tools/call")) == (["a", "b"], 1, 0)
     assert session.lines == 14
