@@ -10,6 +10,7 @@ import pytest
 
 import mcpdetect
 from controls.catalog import controls
+from controls.recorder.denial import DENIALS
 from mcpdetect.ingest.manifest import load_manifest
 from mcpdetect.labels.loader import load_labels
 from mcpdetect.labels.model import Label
@@ -77,16 +78,25 @@ def test_every_check_says_what_the_label_says(label: Label) -> None:
 
 MODES = {
     "output-drop": "output-drop",
+    "output-drop-tcp": "output-drop",
     "output-reject": "output-reject",
     "output-reject-admin": "output-reject",
+    "output-reject-host": "output-reject",
+    "output-reject-no-route": "output-reject",
     "output-reject-reset": "output-reject",
     "input-drop": "input-drop",
     "gateway-drop": "dropped-on-path",
     "gateway-drop-dns-open": "dropped-on-path",
+    "gateway-drop-tcp": "dropped-on-path",
+    "gateway-drop-udp": "dropped-on-path",
+    "gateway-drop-port": "dropped-on-path",
     "gateway-reject": "rejected-on-path",
     "gateway-reject-admin": "rejected-on-path",
+    "gateway-reject-host": "rejected-on-path",
+    "gateway-reject-no-route": "rejected-on-path",
     "gateway-reject-reset": "rejected-on-path",
     "no-route": "no-route",
+    "no-interface": "no-route",
     "unreachable": "route-unreachable",
     "prohibit": "route-prohibit",
     "blackhole": "route-blackhole",
@@ -94,19 +104,64 @@ MODES = {
     "dns-nxdomain": "name-service",
     "dns-servfail": "name-service",
     "dns-refused": "name-service",
+    "dns-silent": "name-service",
+    "seccomp-socket": "policy",
+    "seccomp-family": "policy",
+    "seccomp-connect": "policy",
+    "seccomp-send": "policy",
+    "landlock": "policy",
 }
 """How the network was denied to the word a finding must use for it."""
 # A datagram that a local filter rejects gets EPERM, as one that it drops does: nothing tells them apart.
 ALIKE = {"network/blocked/c-udp4-output-reject": "output-drop"}
 DENIED = [label for label in LABELS if label.subject == "network.blocked" and label.truth == "fires"]
+EVERY = "tcp-and-udp"
+"""The axis of cases that try an address by TCP, an address by UDP and a host by name."""
+
+
+def every_mode(runtime: str, denial: str) -> dict[str, str]:
+    """Return the word for each of the three attempts that is blocked, by how the network was denied."""
+    mode = MODES[denial]
+    wanted = {"tcp": mode, "udp": mode, "name": mode}
+    if mode == "name-service":
+        return {"name": mode}
+    if denial in ("seccomp-socket", "seccomp-family"):
+        return {"socket": mode}
+    if denial in ("output-drop-tcp", "gateway-drop-tcp", "gateway-drop-port", "seccomp-connect", "landlock"):
+        del wanted["udp"]
+    elif denial == "gateway-drop-udp":
+        del wanted["tcp"]
+    elif mode == "output-reject":
+        # The datagram and the question, itself a datagram, get EPERM, as from a filter that drops.
+        wanted |= {"udp": "output-drop", "name": "output-drop"}
+    elif denial == "gateway-reject-reset":
+        wanted["udp"] = "dropped-on-path"  # a reset is an answer to TCP alone; the rest is dropped
+    elif denial == "input-drop" and runtime in ("go", "node"):
+        del wanted["udp"]  # their waiting is in no call that names the socket: it is a limit
+    elif denial == "seccomp-send" and runtime == "go":
+        # It asks no name service daemon, whose refusal would tell the policy from a route.
+        wanted = dict.fromkeys(wanted, "route-prohibit")
+    return wanted
 
 
 def test_every_way_of_denying_is_seen_in_some_case() -> None:
-    assert {label.axes["denial"] for label in DENIED} == set(MODES)
+    assert {label.axes["denial"] for label in DENIED} == set(MODES) == set(DENIALS)
+    every = {(label.axes["runtime"], label.axes["denial"]) for label in DENIED if label.axes["transport"] == EVERY}
+    assert every == {(runtime, denial) for runtime in ("python", "node", "go", "c", "curl") for denial in DENIALS}
 
 
 @pytest.mark.parametrize("label", [one for one in DENIED if one.todo is None], ids=lambda label: str(label.case))
 def test_the_way_of_denying_is_told_from_the_evidence(label: Label) -> None:
     result = mcpdetect.check(CORPUS / label.case, checks=["network.blocked"])
-    wanted = ALIKE.get(label.case, MODES[label.axes["denial"]])
-    assert [finding.facts["denial"] for finding in result.checks[0].findings] == [wanted]
+    facts = [finding.facts for finding in result.checks[0].findings]
+    if label.axes["transport"] != EVERY:
+        wanted = ALIKE.get(label.case, MODES[label.axes["denial"]])
+        assert [one["denial"] for one in facts] == [wanted]
+        return
+    found = {}
+    for one in facts:
+        literal = one.get("address") == "203.0.113.7"
+        found[str(one["transport"]) if literal else "name" if {"host", "address"} & one.keys() else "socket"] = one[
+            "denial"
+        ]
+    assert (len(facts), found) == (len(found), every_mode(label.axes["runtime"], label.axes["denial"]))

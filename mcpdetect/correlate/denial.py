@@ -164,7 +164,8 @@ class Denial(Fact):
         for attempt in (*target.attempts, *target.later):
             judgement = self._judge(attempt, target, _take(free, attempt), view)
             if judgement.blocked is None and self.counted and judgement.mode != "input-drop":
-                line = self.counted[0]
+                action = "reject" if judgement.mode == "refused" else "drop"
+                line = next((one for one in self.counted if one.action == action), self.counted[0])
                 why = f"{judgement.why}; a denying firewall rule counted packets meanwhile"
                 judgement = Judgement(True, _firewall_mode(line), why, [*judgement.where, line.where])
             judged.append((attempt, judgement))

@@ -85,5 +85,8 @@ def _silent(lookup: Lookup, view: RunView, answers_watched: bool) -> Judgement:
     if seen and (repeated or span >= _PATIENCE_NS or view.denied):
         if "dns" in lookup.asked:
             return Judgement(True, "name-service", f"asked {asked} times; the name server got it and said nothing", [])
+        if "packets" not in lookup.asked and view.lost_datagrams and view.captured(lookup.t_ns):
+            why = f"asked {asked} times without an error, yet nothing at all is on the captured wire"
+            return Judgement(True, "link-down", why, [])
         return Judgement(True, "dropped-on-path", f"asked {asked} times, never answered", [])
     return Judgement(None, None, "asked once, no answer seen: lost, slow or blocked", [])

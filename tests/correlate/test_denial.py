@@ -11,7 +11,7 @@ from mcpdetect.correlate.contacts import Contacts
 from mcpdetect.correlate.denial import Denial, Judgement, RunView
 from mcpdetect.correlate.policies import Policies
 from mcpdetect.model.event import Event
-from mcpdetect.model.net import NetPacket
+from mcpdetect.model.net import FirewallDrop, NetPacket
 from mcpdetect.model.place import Where
 from mcpdetect.model.trace import Run
 from mcpdetect.model.vocabulary import DenialMode
@@ -383,3 +383,13 @@ def test_a_name_server_that_rejects_is_noted() -> None:
     contacts.on_event(flow(1, "10.77.0.1", transport="udp", port=53, icmp=(3, 3)))
     contacts.on_event(flow(2, "10.77.0.9", transport="udp", port=53, packets_in=1))
     assert Denial(run, contacts, Policies(run)).view(True).rejecting == {"10.77.0.1"}
+
+
+def test_of_several_counting_rules_the_one_that_does_what_was_seen_names_the_mode() -> None:
+    def counted(line: int, action: Literal["drop", "reject"]) -> FirewallDrop:
+        return dropped(line, None, transport=None, port=None, action=action, prefix="inet deny")
+
+    rules = [counted(8, "reject"), counted(9, "drop")]
+    assert one([*datagram(), *rules]) == (True, "dropped-on-path")
+    assert one([*refusal("ECONNREFUSED"), *rules]) == (True, "rejected-on-path")
+    assert one([*datagram(), rules[0]]) == (True, "rejected-on-path")

@@ -131,3 +131,19 @@ def test_an_answer_on_the_wire_alone_is_lost_in_a_denied_run() -> None:
     assert fate(once, denied=True, answers=False) == (False, None)
     assert fate([*once, answer(3, "api.test", "203.0.113.7")], denied=True) == (False, None)
     assert fate(once[1:], denied=True) == (False, None)
+
+
+def test_questions_of_a_run_whose_wire_is_empty_met_a_dead_link() -> None:
+    names = Names(Run())
+    for event in (asked(1, "api.test"), asked(2, "api.test", t=6 * S)):
+        names.on_event(event)
+    lookup = names.lookups["api.test"]
+    view = RunView(True, False, False, False, True, (0, 10 * S))
+    assert judge_lookup(lookup, view, True).mode == "dropped-on-path"
+    view.lost_datagrams = True
+    assert judge_lookup(lookup, view, True).mode == "link-down"
+    view.packets = False
+    assert judge_lookup(lookup, view, True).mode == "dropped-on-path"
+    view.packets = True
+    names.on_event(asked(3, "api.test", seen_in="packets"))
+    assert judge_lookup(lookup, view, True).mode == "dropped-on-path"
