@@ -34,6 +34,8 @@ BROADCAST4 = "10.200.0.255"
 CLOSED_PORT = 9
 """The one port on which nothing answers: a connect there is refused by a reset."""
 
+_START_SECONDS = 60.0
+"""How long the fake internet may take to start, in an emulated machine on a busy host."""
 # UDP keeps the address it was sent to (tproxy rewrites nothing); of TCP the kernel tells it to who asks.
 _SINKS = f"""table inet sinks {{
   chain datagrams {{
@@ -187,24 +189,29 @@ class Cell:
 
     def _sinks(self, internet: int) -> None:
         root = Path(__file__).resolve().parents[2]
-        sinks = self._outside = self._start(
-            Background(
-                "fake internet",
-                [sys.executable, "-m", "controls.recorder.internet"],
-                netns=internet,
-                cwd=root,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                env={**environment(), "PYTHONPATH": str(root)},
+        said = self._folder / "internet.txt"
+        with said.open("wb") as stderr:
+            sinks = self._outside = self._start(
+                Background(
+                    "fake internet",
+                    [sys.executable, "-m", "controls.recorder.internet"],
+                    netns=internet,
+                    cwd=root,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=stderr,
+                    env={**environment(), "PYTHONPATH": str(root)},
+                )
             )
-        )
         if sinks.process.stdin is not None and sinks.process.stdout is not None:
             journal = self._folder / "internet.jsonl"
             settings = Settings(self._dns, str(journal), str(authority_file(cache_folder())), self._table)
             sinks.process.stdin.write(settings.line().encode())
             sinks.process.stdin.flush()
-            await_line(sinks.process.stdout, b"ready\n", "fake internet")
+            try:
+                await_line(sinks.process.stdout, b"ready\n", "fake internet", _START_SECONDS)
+            except RecorderError as error:
+                raise RecorderError(f"{error}\n{said.read_text(errors='backslashreplace')[-2000:]}") from error
 
     def _names(self, internet: int) -> None:
         log = self._folder / "dnsmasq.log"

@@ -11,6 +11,7 @@ import signal
 import socket
 import sys
 from pathlib import Path
+from typing import Any
 
 from controls.recorder.internet.datagrams import Datagrams
 from controls.recorder.internet.journal import Journal
@@ -47,6 +48,12 @@ async def _main(settings: Settings) -> None:
     over = asyncio.Event()
     loop.add_signal_handler(signal.SIGTERM, over.set)
     journal = Journal(Path(settings.journal))
+
+    def fault(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        journal.write("fault", why=f"{context.get('message')}: {context.get('exception')!r}")
+        loop.default_exception_handler(context)
+
+    loop.set_exception_handler(fault)
     names = Names(settings.dns, load_names(settings.names))
     sinks = Sinks(names, journal, TlsServer(Path(settings.authority), lambda name: names.find(name).alpn))
     datagrams = Datagrams(names, journal)

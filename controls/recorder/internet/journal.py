@@ -5,7 +5,8 @@ Every line has ``t`` (epoch nanoseconds) and ``kind``:
 ==============  ====================================================================================================
 ``connection``  a TCP connection: ``connection`` (its number in every later line), ``peer``, ``to`` (address and port
                 the client dialled), ``name`` (whose address that is, null for nobody's)
-``received``    its next bytes: ``layer`` (``tcp``, or ``tls`` for what was inside), ``bytes`` (base64)
+``received``    its next bytes: ``bytes`` (base64), ``layer`` (``tcp``; ``tls``: what was inside; ``rest``: as on the
+                wire, after the sink had ended the connection)
 ``tls``         a finished handshake: ``sni``, ``alpn``, ``version``, ``cipher``
 ``tls-failed``  a handshake that the client or the server broke off: ``sni``, ``why``, and ``bytes`` as they came
 ``request``     an HTTP request: ``protocol``, ``scheme``, ``method``, ``host``, ``path``, ``headers``, ``body``
@@ -15,6 +16,7 @@ Every line has ``t`` (epoch nanoseconds) and ``kind``:
 ``tunnel``      a proxy request that was granted: ``to``
 ``datagram``    a UDP datagram: ``peer``, ``to``, ``name``, ``bytes``
 ``closed``      the end of a connection: ``by`` (``client``, ``sink``, ``idle``, ``error``)
+``fault``       a mistake of the fake internet itself: ``why``; what it received then may be missing
 ``full``        the journal's limit was reached: from here on ``bytes`` is null, with ``size`` and ``sha256`` instead
 ==============  ====================================================================================================
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ipaddress
 import re
 import socket
@@ -125,14 +126,27 @@ class Sinks:
         to = destination(sock)
         name = self._names.name_of(to[0])
         number = self._journal.connection(peer, to, name)
+        stream = Plain(sock, self._patience)
         by = "sink"
         try:
-            by = await self._layer(Plain(sock, self._patience), Line(number, name or to[0], to[1], "http", (to[0],)), 0)
+            by = await self._layer(stream, Line(number, name or to[0], to[1], "http", (to[0],)), 0)
         except Ended as end:
             by = end.by
+        try:
+            if by in ("error", "sink"):
+                await asyncio.wait_for(self._rest(sock, stream, number), self._patience)
+        except (Ended, TimeoutError):
+            pass
         finally:
             self._journal.write("closed", connection=number, by=by)
             sock.close()
+
+    async def _rest(self, sock: socket.socket, stream: Plain, number: int) -> None:
+        """Hear a client out after the last word to it; closing at once would throw away what it has sent."""
+        with contextlib.suppress(OSError):
+            sock.shutdown(socket.SHUT_WR)
+        while data := await stream.read():
+            self._journal.write("received", connection=number, layer="rest", bytes=data)
 
     async def _layer(self, stream: Stream, line: Line, depth: int) -> str:
         """Serve what is in a stream; return who ended it."""
@@ -173,7 +187,7 @@ class Sinks:
             from controls.recorder.internet import http1
 
             return await self._through(await http1.serve(stream, line, self._web), stream, line, depth)
-        if first[:1] == b"\x05" and len(first) == 2 + first[1]:
+        if first[:1] == b"\x05" and len(first) > 1 and len(first) == 2 + first[1]:
             return await self._through(await _socks(stream), stream, line, depth)
         if line.names or (looks_like_query(first[2:]) and int.from_bytes(first[:2], "big") == len(first) - 2):
             return await self._answer_names(stream, line)
