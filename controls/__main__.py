@@ -197,6 +197,8 @@ def _parser() -> argparse.ArgumentParser:
     for one in (recording, verifying, labelling):
         one.add_argument("--labels", type=Path, default=Path("labels"), help="where labels are (default: labels)")
     labelling.add_argument("--corpus", type=Path, default=Path("corpus"), help="where bundles are (default: corpus)")
+    labelling.add_argument("--todo", help="why the control's own check is wrong today; every case named gets it")
+    labelling.add_argument("--place", action="append", default=[], help="with --todo: evidence of what is missed")
     labelling.add_argument("--by", required=True, help="role of the person who compares them with the evidence")
     commands.add_parser("image", help="build the guest's image for --shell microvm, unless it is there")
     commands.add_parser("prune", help="remove what killed recordings left, and images of other versions")
@@ -259,7 +261,9 @@ def _run(options: argparse.Namespace) -> int:
         if options.command == "list":
             print(f"{variant.truth:7} {case}  {variant.why}")
         else:
-            print(f"{case}: {draft(control, variant, options.corpus, options.labels, options.by)}", flush=True)
+            where = (options.corpus, options.labels)
+            done = draft(control, variant, *where, options.by, options.todo, options.place)
+            print(f"{case}: {done}", flush=True)
     return _DONE
 
 

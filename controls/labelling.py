@@ -9,28 +9,24 @@ from __future__ import annotations
 import datetime
 import hashlib
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import mcpdetect
 from controls.catalog import Control, Variant
 from mcpdetect.labels.model import LABEL_SCHEMA, TRUTHS, ExpectedCheck
-from mcpdetect.model.vocabulary import LEVELS
+from mcpdetect.model.vocabulary import Level
+from mcpdetect.score.runner import as_expected
 
 __all__ = ["draft", "outcome"]
 
 
 def outcome(bundle: Path) -> dict[str, ExpectedCheck]:
     """Return what every installed check says about a bundle, in the form a label says it, places sorted."""
-    return {
-        one.check: ExpectedCheck(
-            verdict=one.verdict,
-            findings=len(one.findings),
-            places=sorted({str(place) for finding in one.findings for place in finding.where}, key=_by_number),
-            level=max((finding.level for finding in one.findings), key=LEVELS.index, default=None),
-        )
-        for one in mcpdetect.check(bundle).checks
-    }
+    said = {one.check: as_expected(one) for one in mcpdetect.check(bundle).checks}
+    return {check: replace(one, places=sorted(one.places, key=_by_number)) for check, one in said.items()}
 
 
 def _by_number(place: str) -> tuple[str, int, str]:
@@ -42,7 +38,15 @@ def _by_number(place: str) -> tuple[str, int, str]:
     return place, 0, place
 
 
-def draft(control: Control, variant: Variant, corpus: Path, labels: Path, by: str) -> str:
+def draft(
+    control: Control,
+    variant: Variant,
+    corpus: Path,
+    labels: Path,
+    by: str,
+    todo: str | None = None,
+    places: Sequence[str] = (),
+) -> str:
     """Write the label of one case, where there is none.
 
     Args:
@@ -51,6 +55,8 @@ def draft(control: Control, variant: Variant, corpus: Path, labels: Path, by: st
         corpus: root of the bundles.
         labels: root of the labels.
         by: the reviewer's role.
+        todo: why the control's own check is wrong today.
+        places: what the one finding would name that the check should make; with a todo in a case that fires.
 
     Returns:
         ``written``, ``exists``, or why nothing was written.
@@ -65,14 +71,21 @@ def draft(control: Control, variant: Variant, corpus: Path, labels: Path, by: st
     right = TRUTHS[variant.truth]
     if subject not in found:
         return f"no check {subject} is installed"
-    if found[subject].verdict != right:
+    if todo is None and found[subject].verdict != right:
         return f"{subject} says {found[subject].verdict}, by construction it is {right}"
+    if todo is not None:
+        if found[subject].verdict == right:
+            return f"{subject} says {right}, as it should: nothing is to do"
+        if (right == "detected") != bool(places):
+            return "a case that fires needs the places that its finding would name, any other has none"
+        level: Level | None = "suspicious" if places else None
+        found[subject] = ExpectedCheck(right, int(bool(places)), list(places), level)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(_text(case, variant, bundle, found, by))
+    path.write_text(_text(case, variant, bundle, found, by, todo))
     return "written"
 
 
-def _text(case: str, variant: Variant, bundle: Path, found: dict[str, ExpectedCheck], by: str) -> str:
+def _text(case: str, variant: Variant, bundle: Path, found: dict[str, ExpectedCheck], by: str, todo: str | None) -> str:
     manifest = (bundle / "manifest.json").read_bytes()
     data: dict[str, Any] = json.loads(manifest)
     tools = sorted({entry["tool"] for entry in data["evidence"]} | set(data["host"]["versions"].values()))
@@ -81,12 +94,18 @@ def _text(case: str, variant: Variant, bundle: Path, found: dict[str, ExpectedCh
         f"case: {case}",
         f"truth: {variant.truth}",
         f"why: {_quoted(variant.why)}",
+        *([] if todo is None else [f"todo: {_quoted(todo)}"]),
         "checks:",
     ]
     for check, one in sorted(found.items()):
         if one.findings:
             lines += [f"  {check}:", f"    verdict: {one.verdict}", f"    findings: {one.findings}"]
-            lines += [f"    level: {one.level}", "    places:", *(f"      - {_quoted(place)}" for place in one.places)]
+            lines += [f"    level: {one.level}"]
+            lines += ["    places:", *(f"      - {_quoted(place)}" for place in one.places)]
+            if one.explained is not None:
+                lines += [f"    explained: [{', '.join(one.explained)}]"]
+        elif one.limits is not None:
+            lines.append(f"  {check}: {{verdict: {one.verdict}, limits: [{', '.join(one.limits)}]}}")
         else:
             lines.append(f"  {check}: {{verdict: {one.verdict}}}")
     lines.append("axes:")
