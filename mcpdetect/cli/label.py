@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mcpdetect.contract import Detector
     from mcpdetect.labels.model import Truth
     from mcpdetect.score.corpus import Case
+    from mcpdetect.score.promote_write import Opinion
 
 __all__ = ["command"]
 
@@ -170,7 +171,7 @@ def _pin(cases: tuple[str, ...], corpus: Path, labels: Path) -> int:
 
 
 @command.command("promote", short_help="Make a reviewed trace a permanent, reduced case.")
-@click.argument("trace", type=_PATH)
+@click.argument("traces", type=_PATH, nargs=-1, required=True, metavar="TRACE...")
 @click.option("--check", "check", required=True, metavar="ID", help="The check that the case is about.")
 @click.option("--why", required=True, help="What happens in it, and why the verdict is right or wrong.")
 @click.option("--by", required=True, help="Role of the person who reviewed the trace.")
@@ -179,11 +180,13 @@ def _pin(cases: tuple[str, ...], corpus: Path, labels: Path) -> int:
 @click.option("--keep", multiple=True, metavar="PLACE", help="A line or packet that must stay. Repeatable.")
 @click.option("--axis", "axes", multiple=True, metavar="NAME=VALUE", help="What coverage counts it by. Repeatable.")
 @click.option("--replace", "words", multiple=True, metavar="WORD", help="Another name to replace. Repeatable.")
+@click.option("--secrets", type=_PATH, metavar="FILE", help="What was planted, where TRACE is no bundle.")
+@click.option("--expect", type=_PATH, metavar="FILE", help="What the server documents, where TRACE is no bundle.")
 @click.option("--seed", type=int, help="Draw replacements from this number, so that they can be repeated.")
 @click.option("--corpus", type=_PATH, default=Path("corpus"), show_default=True)
 @click.option("--labels", type=_PATH, default=Path("labels"), show_default=True)
 def _promote(
-    trace: Path,
+    traces: tuple[Path, ...],
     check: str,
     why: str,
     by: str,
@@ -192,51 +195,63 @@ def _promote(
     keep: tuple[str, ...],
     axes: tuple[str, ...],
     words: tuple[str, ...],
+    secrets: Path | None,
+    expect: Path | None,
     seed: int | None,
     corpus: Path,
     labels: Path,
 ) -> int:
-    """Reduce the bundle TRACE to the smallest evidence about which the check says the same, and label it.
+    """Reduce TRACE to the smallest evidence about which the check says the same, and label it.
+
+    TRACE is a bundle, a trace.json, or the evidence files of one run (strace log, captures, logs, transcript).
 
     Names of users and hosts and private addresses are replaced, consistently and at equal length. A false accusation
     is promoted with --truth silent: the label then says what is right, and its todo that the check is wrong today.
     What makes a verdict wrong is for a person to say: name those places with --keep, or nothing is taken out.
     """
-    from mcpdetect.labels.loader import CASES, load_label
-    from mcpdetect.labels.writer import write_label
-    from mcpdetect.score.promote import reduce
-    from mcpdetect.score.promote_write import (
-        PROMOTED,
-        Opinion,
-        discard,
-        label_of,
-        redaction_for,
-        same,
-        write_bundle,
-    )
-    from mcpdetect.score.runner import run_bundle
+    from mcpdetect.labels.loader import CASES
+    from mcpdetect.score.promote_source import bundle_of
+    from mcpdetect.score.promote_write import PROMOTED, Opinion
 
     detectors = _detectors()
     if check not in detectors:
         raise click.BadParameter(f"there is no check {check!r}", param_hint="--check")
-    manifest = trace / "manifest.json"
-    if not manifest.is_file():
-        raise ConfigError(
-            "is no bundle",
-            file=str(trace),
-            cause="only a folder with a manifest.json says how its evidence was recorded",
-            hint="write a manifest for the evidence, then promote the folder",
-        )
-    name = name or f"promoted-{hashlib.sha256(manifest.read_bytes()).hexdigest()[:8]}"
-    if not _NAME.fullmatch(name):
-        raise click.BadParameter("lower-case letters, digits and hyphens make a name", param_hint="--name")
-    case = f"{check.replace('.', '/')}/{name}"
-    path = labels / CASES / f"{case}.yaml"
-    if path.exists():
-        raise LabelError("exists already", file=str(path), hint="choose another --name")
     opinion = Opinion(why, by, cast("Truth | None", truth), {"origin": PROMOTED, **_axes(axes)})
-    reduced = reduce(trace, detectors, check, keep=keep, whole=truth is not None and not keep)
-    redaction = redaction_for(reduced, [word.encode() for word in words], seed)
+    with bundle_of(traces, secrets=secrets, expect=expect) as bundle:
+        named = name or f"promoted-{hashlib.sha256((bundle / 'manifest.json').read_bytes()).hexdigest()[:8]}"
+        if not _NAME.fullmatch(named):
+            raise click.BadParameter("lower-case letters, digits and hyphens make a name", param_hint="--name")
+        case = f"{check.replace('.', '/')}/{named}"
+        path = labels / CASES / f"{case}.yaml"
+        if path.exists():
+            raise LabelError("exists already", file=str(path), hint="choose another --name")
+        folder = _promoted(bundle, case, opinion, keep, [word.encode() for word in words], seed, corpus, path)
+    write_output(f"{folder}\n{path}\n", None)
+    return EXIT_OK
+
+
+def _promoted(
+    bundle: Path,
+    case: str,
+    opinion: Opinion,
+    keep: tuple[str, ...],
+    words: list[bytes],
+    seed: int | None,
+    corpus: Path,
+    path: Path,
+) -> Path:
+    """Write the reduced case and its label, both or none; return the case's folder."""
+    from mcpdetect.labels.loader import load_label
+    from mcpdetect.labels.writer import write_label
+    from mcpdetect.score.promote import reduce
+    from mcpdetect.score.promote_write import PROMOTED, discard, label_of, redaction_for, same, write_bundle
+    from mcpdetect.score.runner import run_bundle
+
+    detectors = _detectors()
+    check = ".".join(case.split("/")[:2])
+    whole = opinion.truth is not None and not keep
+    reduced = reduce(bundle, detectors, check, keep=keep, whole=whole)
+    redaction = redaction_for(reduced, words, seed)
     folder = write_bundle(reduced, redaction, case, corpus)
     kept = False
     try:
@@ -244,7 +259,7 @@ def _promote(
         if not same(reduced.result, after):
             raise ConfigError(
                 "shows something else once names are replaced",
-                file=str(trace),
+                file=str(bundle),
                 value=f"{reduced.result.verdict} before, {after.verdict} after",
                 hint="another --seed, or record a control that shows the same",
             )
@@ -259,9 +274,8 @@ def _promote(
         f"{reduced.before:,} lines and packets reduced to {reduced.after:,} in {reduced.tries:,} tries; "
         f"{len(redaction.names)} names and {len(redaction.addresses)} private addresses replaced"
     )
-    if truth is not None and not keep:
+    if whole:
         tell("nothing was taken out: name the places that make the verdict wrong with --keep, and the rest can go")
     if reduced.whole:
         tell(f"kept whole, look at them for personal details: {', '.join(reduced.whole)}")
-    write_output(f"{folder}\n{path}\n", None)
-    return EXIT_OK
+    return folder

@@ -170,6 +170,10 @@ def open_adapter(
         InputError: the file cannot be used.
         ConfigError: this version has no adapter for the channel.
     """
+    if format_name == "trace":
+        from mcpdetect.ingest.tracefile.part import TracePart
+
+        return TracePart(path, name, declared)
     if channel == "syscalls":
         if format_name == "gvisor" or sniff(path) == "gvisor":
             from mcpdetect.ingest.gvisor import GvisorLog

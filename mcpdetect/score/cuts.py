@@ -30,13 +30,14 @@ class Content:
 
     Attributes:
         item: the file and what is declared about it.
-        parts: its lines (with their ends), or its packets.
-        head: what stands before the first packet.
+        parts: its lines (with their ends), or its packets, or the events of a trace.
+        head, tail: what stands before the first packet or event, and after the last.
     """
 
     item: BundleEvidence
     parts: tuple[bytes, ...]
     head: bytes = b""
+    tail: bytes = b""
 
     @property
     def processes(self) -> list[bytes]:
@@ -74,11 +75,15 @@ def content_of(item: BundleEvidence) -> Content | None:
     """
     with open_evidence(item.path, item.name) as stream:
         data = stream.read_exactly(_MOST)
+    lines = tuple(data.splitlines(keepends=True))
+    if item.format == "trace":
+        # one event a line between {"schema": ...} and {"observations": ...}; any other layout is left whole
+        own = len(lines) > 1 and lines[0].endswith(b"}\n") and lines[-1].startswith(b'{"observations"')
+        return Content(item, lines[1:-1], lines[0], lines[-1]) if own else None
     if item.channel == "packets":
         return _packets(item, data)
     if item.channel in ("binaries", "files"):
         return None
-    lines = tuple(data.splitlines(keepends=True))
     if item.channel == "syscalls" and not all(_LINE.match(line) for line in lines):
         return None
     return Content(item, lines)
@@ -104,12 +109,12 @@ def written(content: Content, folder: Path) -> BundleEvidence:
         folder: where to write.
     """
     path = folder / content.item.path.name.removesuffix(".zst").removesuffix(".gz")
-    path.write_bytes(content.head + b"".join(content.parts))
+    path.write_bytes(content.head + b"".join(content.parts) + content.tail)
     return replace(content.item, path=path)
 
 
 def _redeclared(content: Content, parts: tuple[bytes, ...], change: Callable[[Declared], Declared]) -> Content:
-    return Content(replace(content.item, declared=change(content.item.declared)), parts, content.head)
+    return Content(replace(content.item, declared=change(content.item.declared)), parts, content.head, content.tail)
 
 
 def cut_strings(content: Content, size: int) -> Content:
@@ -165,7 +170,7 @@ def drop_process(content: Content, pid: bytes) -> Content:
         found = _LINE.match(line)
         return not found or found["pid"] != pid
 
-    return Content(content.item, tuple(filter(kept, content.parts)), content.head)
+    return replace(content, parts=tuple(filter(kept, content.parts)))
 
 
 def drop_class(content: Content, kind: str) -> Content:

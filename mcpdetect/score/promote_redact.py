@@ -10,6 +10,7 @@ canaries stay. Not found: details that nobody names and that stand nowhere in a 
 
 from __future__ import annotations
 
+import base64
 import ipaddress
 import random
 import re
@@ -39,6 +40,8 @@ _REVERSE = re.compile(rb"(?<![0-9.])((?:[0-9]{1,3}\.){4})(?=in-addr\.arpa)")
 _REVERSE6 = re.compile(rb"(?<![0-9A-Za-z.])((?:[0-9a-f]\.){32})(?=ip6\.arpa)")
 # \x2f\x68\x6f\x6d\x65, as strace -x and -xx write strings
 _HEX = re.compile(rb"(?:\\x[0-9a-f]{2}){4,}+")
+# "data":"R0VUIC8=" as a trace writes the bytes of an event
+_BYTES = re.compile(rb'("(?:data|raw)":")((?:[A-Za-z0-9+/]{4})*+(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?+)"')
 _WHOLE_WORD = 4
 _PLAIN = (b"root", b"user", b"node", b"localhost", b"cell")
 
@@ -107,6 +110,14 @@ class Redaction:
             spelled = b"|".join(b"(" + escaped(raw) + b")" for raw, _ in known)
             data = re.sub(spelled, lambda match: _escape(match[0], known[(match.lastindex or 1) - 1][1]), data)
         return self.text(data)
+
+    def events(self, data: bytes) -> bytes:
+        """Return the lines of a trace with every detail replaced, in the bytes that its events hold too."""
+
+        def held(match: re.Match[bytes]) -> bytes:
+            return match[1] + base64.b64encode(self.binary(base64.b64decode(match[2]))) + b'"'
+
+        return _BYTES.sub(held, self.text(data))
 
     def binary(self, data: bytes) -> bytes:
         """Return bytes of any kind with every detail replaced, known addresses as bytes too."""
@@ -221,6 +232,8 @@ def find_details(texts: Iterable[bytes]) -> list[bytes]:
     for text in texts:
         for run in _HEX.finditer(text):
             found.update(match[1] for match in _HOME.finditer(bytes.fromhex(run[0].decode().replace("\\x", ""))))
+        for held in _BYTES.finditer(text):
+            found.update(match[1] for match in _HOME.finditer(base64.b64decode(held[2])))
         found.update(match[1] for match in _HOME.finditer(text))
         found.update(match[1] for match in _NODE.finditer(text))
     return sorted(name for name in found if name not in _PLAIN)

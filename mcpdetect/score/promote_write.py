@@ -105,6 +105,8 @@ def write_bundle(reduced: Reduced, redaction: Redaction, case: str, corpus: Path
     if bundle.secrets is not None:  # derived from the old id, so the new manifest must write them down
         for planted, canary in zip(data["secrets"], bundle.secrets.canaries, strict=True):
             planted["value"] = canary.value
+    for other in ("truth", "inputs"):  # of the whole recording, and no evidence
+        data.pop(other, None)
     data["id"], data["control"], data["variant"] = case, case.rpartition("/")[0], case.rpartition("/")[2]
     data["run"].setdefault("notes", []).append(
         f"reduced from {reduced.before} to {reduced.after} lines and packets; names and private addresses replaced"
@@ -120,10 +122,12 @@ def write_bundle(reduced: Reduced, redaction: Redaction, case: str, corpus: Path
 def _content(reduced: Reduced, redaction: Redaction, name: str) -> bytes | None:
     """Return a file's new bytes, None when it was left out."""
     content = reduced.contents.get(name)
+    if content is not None and content.item.format == "trace":
+        return redaction.events(content.head + b"".join(content.parts) + content.tail)
     if content is not None and content.item.channel == "packets":
         return _packets(content, redaction)
     if content is not None:
-        return content.head + redaction.log(b"".join(content.parts))
+        return redaction.log(b"".join(content.parts))
     if name not in reduced.whole:
         return None
     item = next(item for item in reduced.recording.bundle.evidence if item.name == name)
