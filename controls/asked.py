@@ -73,17 +73,18 @@ def asked_for(bundle: Path, documented: Sequence[ExpectedHost] | None) -> list[A
                     None if documented is None else entry is not None,
                     entry.why if entry is not None else "",
                     tuple(sorted({one.rule for one in finding.explanations})),
-                    _place(finding),
+                    _place(finding, bundle.name),
                 ),
             )
     return [found[name] for name in sorted(found)]
 
 
-def how_denied(result: Result) -> list[Denied]:
+def how_denied(result: Result, run: str) -> list[Denied]:
     """Return how the denied run of an audit showed its denial: one entry a mode and kind of attempt, sorted.
 
     Args:
         result: the audit's result, the denied run its last part.
+        run: that run's name in places.
     """
     found: dict[tuple[str, str], list[Finding]] = {}
     for check in result.parts[-1].checks if result.parts else ():
@@ -93,7 +94,7 @@ def how_denied(result: Result) -> list[Denied]:
                 what = str(transport) if transport else "names" if finding.facts.get("host") else "sockets"
                 found.setdefault((str(finding.facts.get("denial") or "unknown"), what), []).append(finding)
     return [
-        Denied(mode, what, len({one.identity for one in findings}), _place(findings[0]))
+        Denied(mode, what, len({one.identity for one in findings}), _place(findings[0], run))
         for (mode, what), findings in sorted(found.items())
     ]
 
@@ -106,6 +107,6 @@ def _hosts(finding: Finding) -> list[str]:
     return [str(host)] if host else []
 
 
-def _place(finding: Finding) -> str:
-    # /var/tmp/audits/servers/npm-x/open/strace.log.zst:41+57
-    return "/".join(str(finding.where[0]).split("/")[-2:])
+def _place(finding: Finding, run: str) -> str:
+    # strace.log.zst:41+57
+    return f"{run}/{str(finding.where[0]).rpartition('/')[2]}"

@@ -203,7 +203,7 @@ def _judge(found: Audit) -> None:
     expectations = Expectations("controls/servers.yaml", list(hosts)) if hosts is not None else None
     found.result = mcpdetect.audit(found.bundles, expectations=expectations, name=found.target)
     found.asked = asked_for(found.bundles[0], hosts)
-    found.denied = how_denied(found.result)
+    found.denied = how_denied(found.result, found.bundles[1].name)
 
 
 def _steps(bundles: list[Path], sessions: list[Session]) -> Iterator[Step]:
@@ -219,7 +219,7 @@ def _steps(bundles: list[Path], sessions: list[Session]) -> Iterator[Step]:
         yield Step("starts", False, f"ended with status {run['exit']} before it answered{said}", where)
     else:
         yield Step("starts", True, "it ran", place(bundles[0], "strace.log", 1))
-    yield _answered(bundles[0], session, "initialize", f"{notes}{said}", where)
+    yield _answered(bundles[0], session, "initialize", notes if ended else f"{notes}{said}", where)
     yield _answered(bundles[0], session, "tools/list", notes, where, f"{len(session.tools)} tools")
     yield _calls(bundles[0], session, f"{notes}{said}".lstrip(": "), where)
     yield _survives(session, denied, bundles[1])
@@ -269,8 +269,10 @@ def _manifest(bundle: Path) -> dict[str, Any]:
 def _answered(bundle: Path, session: Session, method: str, problem: str, where: str, detail: str = "") -> Step:
     name = "initializes" if method == "initialize" else "lists"
     answers = session.answers.get(method, [])
+    if not answers and not session.asked.get(method):
+        return Step(name, None, "never asked for")
     if not answers:
-        return Step(name, False if session.asked.get(method) else None, problem.lstrip(": ") or "no answer", where)
+        return Step(name, False, problem.lstrip(": ") or "no answer", where)
     first = answers[0]
     return Step(
         name,
