@@ -9,8 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -21,8 +19,9 @@ from controls.recorder.denial import DENIALS, counters, deny
 from controls.recorder.errors import RecorderError
 from controls.recorder.internet import DNS_MODES, DNS_PORT, SINK_PORT, Settings
 from controls.recorder.internet.authority import authority_file
+from controls.recorder.internet.process import start
 from controls.recorder.probes import Probes, cache_folder
-from controls.recorder.tools import environment, run
+from controls.recorder.tools import run
 from mcpdetect.model.probe_acts import Phase
 from mcpdetect.model.vocabulary import Channel
 
@@ -34,8 +33,6 @@ BROADCAST4 = "10.200.0.255"
 CLOSED_PORT = 9
 """The one port on which nothing answers: a connect there is refused by a reset."""
 
-_START_SECONDS = 60.0
-"""How long the fake internet may take to start, in an emulated machine on a busy host."""
 # UDP keeps the address it was sent to (tproxy rewrites nothing); of TCP the kernel tells it to who asks.
 _SINKS = f"""table inet sinks {{
   chain datagrams {{
@@ -188,30 +185,9 @@ class Cell:
             deny(self._denial, self._enter, acts, away=internet)
 
     def _sinks(self, internet: int) -> None:
-        root = Path(__file__).resolve().parents[2]
-        said = self._folder / "internet.txt"
-        with said.open("wb") as stderr:
-            sinks = self._outside = self._start(
-                Background(
-                    "fake internet",
-                    [sys.executable, "-m", "controls.recorder.internet"],
-                    netns=internet,
-                    cwd=root,
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=stderr,
-                    env={**environment(), "PYTHONPATH": str(root)},
-                )
-            )
-        if sinks.process.stdin is not None and sinks.process.stdout is not None:
-            journal = self._folder / "internet.jsonl"
-            settings = Settings(self._dns, str(journal), str(authority_file(cache_folder())), self._table)
-            sinks.process.stdin.write(settings.line().encode())
-            sinks.process.stdin.flush()
-            try:
-                await_line(sinks.process.stdout, b"ready\n", "fake internet", _START_SECONDS)
-            except RecorderError as error:
-                raise RecorderError(f"{error}\n{said.read_text(errors='backslashreplace')[-2000:]}") from error
+        journal = self._folder / "internet.jsonl"
+        settings = Settings(self._dns, str(journal), str(authority_file(cache_folder())), self._table)
+        self._outside = self._start(start(settings, internet, self._folder / "internet.txt"))
 
     def _names(self, internet: int) -> None:
         log = self._folder / "dnsmasq.log"

@@ -1,14 +1,18 @@
 """The fake internet's process: ``python -m controls.recorder.internet``, inside the internet's namespace.
 
 The first line of its standard input is its settings; it prints ``ready`` once everything listens. Every later line is
-an order (see ``outside``), answered by ``probed``. SIGTERM ends it, with its journal complete.
+an order (see ``outside``), answered by ``probed``. SIGTERM ends it, with its journal complete. With ``--loaded`` it
+loads all that it may need, prints ``loaded``, and only then waits for its settings.
 """
 
 from __future__ import annotations
 
 import asyncio
+import ctypes
+import os
 import signal
 import socket
+import ssl
 import sys
 from pathlib import Path
 from typing import Any
@@ -23,6 +27,7 @@ from controls.recorder.internet.streams import TlsServer
 from controls.recorder.internet.upstream import upstream
 
 _FAMILIES = (socket.AF_INET, socket.AF_INET6)
+_CLONE_NEWNET = 0x40000000  # linux/sched.h
 _GRACE = 1.0
 """Seconds in which cut connections write their last line."""
 
@@ -71,5 +76,33 @@ async def _main(settings: Settings) -> None:
     journal.close()
 
 
+def _load() -> None:
+    """Import what is otherwise imported once somebody speaks it."""
+    from controls.recorder.internet import http1, http2
+    from controls.recorder.internet.authority import load
+
+    load()
+    print("loaded", len((http1, http2)), flush=True)
+
+
+def _move(namespace: str) -> None:
+    """Move to another network namespace (setns(2); ``os.setns`` came with Python 3.12)."""
+    with Path(namespace).open("rb") as file:
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.setns(file.fileno(), _CLONE_NEWNET):
+            raise OSError(ctypes.get_errno(), f"setns {namespace}")
+
+
+def _begin(line: str) -> None:
+    settings = Settings.of(line)
+    if settings.namespace:
+        _move(settings.namespace)
+        # It may be a copy of a process that began with the same randomness, in a guest that was put back.
+        ssl.RAND_add(os.urandom(64), 64.0)
+    asyncio.run(_main(settings))
+
+
 if __name__ == "__main__":
-    asyncio.run(_main(Settings.of(sys.stdin.readline())))
+    if sys.argv[1:] == ["--loaded"]:
+        _load()
+    _begin(sys.stdin.readline())

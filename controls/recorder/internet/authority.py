@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cryptography import x509
 
 
-__all__ = ["SUBJECT_HASH", "TRUST", "Authority", "authority_file", "certificate_of", "trust_store"]
+__all__ = ["SUBJECT_HASH", "TRUST", "Authority", "authority_file", "certificate_of", "load", "trust_store"]
 
 SUBJECT_HASH = "47cfb5b8"
 """OpenSSL's hash of the authority's name (``openssl x509 -subject_hash``): its file's name in a certificate folder."""
@@ -43,6 +43,17 @@ _FROM = datetime.datetime(2000, 1, 1, tzinfo=datetime.UTC)
 _UNTIL = datetime.datetime(2049, 12, 31, tzinfo=datetime.UTC)
 _JKS_WHITENER = b"Mighty Aphrodite"
 _JKS_PASSWORD = "changeit"
+
+
+def load() -> None:
+    """Import the ``cryptography`` package, which is otherwise done by the first connection that needs it."""
+    _name()
+    _usage(authority=False)
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    ec.generate_private_key(ec.SECP256R1()).sign(b"", ec.ECDSA(hashes.SHA256()))
+    serialization.NoEncryption()
 
 
 def authority_file(cache: Path) -> Path:

@@ -24,6 +24,7 @@ class Settings:
     Attributes:
         dns: how names are answered (``DNS_MODES``) that ``names`` says nothing else of.
         names: what names answer otherwise, as in ``names.load_names``.
+        namespace: file of the network namespace to move to; ``""``: the process was started in it.
         journal: file that everything received is written to.
         authority: file with the certificate authority's key and certificate.
     """
@@ -32,6 +33,7 @@ class Settings:
     journal: str
     authority: str
     names: dict[str, Any] = field(default_factory=dict)
+    namespace: str = ""
 
     def line(self) -> str:
         """Return it as one line of JSON."""
