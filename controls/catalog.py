@@ -34,6 +34,7 @@ _VARIANT_SHAPE: Final[dict[str, Shape]] = {
     "environment?": {"*": None},
     "options?": {f"{name}?": None for name in ("clock", "ci", "locale", "timezone")},
     "mcp?": None,
+    "url?": None,
     "calls?": [{"tool": None, "arguments?": {"*": None}, "pause?": None, "repeat?": None}],
     "binaries?": None,
     "seconds?": None,
@@ -47,6 +48,8 @@ _SHAPE: Final[Shape] = {
 }
 _LINKS = ("static", "dynamic")
 _MOST_CALLS = 100
+# http://127.0.0.1:8000/mcp
+_URL = re.compile(r"http://(?:127\.0\.0\.1|\[::1\]):[0-9]{1,5}/[!-~]*+")
 _LONGEST_PAUSE = 60
 # python-udp4   c-after-2030
 _NAME = re.compile(r"[a-z0-9]++(?:-[a-z0-9]++)*+")
@@ -74,7 +77,8 @@ class Variant:
         ipv6, dns, capture, counters, hosts, folder, resolver: the cell, and what is kept of it.
         names: what some names of the fake internet answer otherwise.
         keylog: the target is asked to keep the keys of its TLS connections, as evidence.
-        mcp: the recorder speaks MCP with it over stdio.
+        mcp: the recorder speaks MCP with it, over stdio.
+        url: where it listens for MCP over HTTP instead, on a loopback address of the cell.
         seconds: how long it may take.
         expectations: file beside the control that documents the server's behaviour.
         strace: strace's options, where they are not the usual ones.
@@ -106,6 +110,7 @@ class Variant:
     names: dict[str, Any] = field(default_factory=dict)
     keylog: bool = False
     mcp: bool = False
+    url: str | None = None
     seconds: float = 20.0
     expectations: str | None = None
     strace: tuple[str, ...] = ()
@@ -181,6 +186,9 @@ def _variant(name: str, entry: dict[str, Any], at: _Path, wrong: Wrong) -> Varia
         load_names(names)
     except TableError as error:
         wrong(error.problem, (*at, "cell", *_way(error.place)), error.value or None)
+    url = entry.get("url")
+    if url is not None and (_URL.fullmatch(str(url)) is None or not entry.get("mcp")):
+        wrong("url is http://127.0.0.1:PORT/PATH or http://[::1]:PORT/PATH, of a variant with mcp", (*at, "url"), url)
     options = entry.get("options") or {}
     clock = options.get("clock")
     if clock is not None and CLOCK.fullmatch(str(clock)) is None:
@@ -205,6 +213,7 @@ def _variant(name: str, entry: dict[str, Any], at: _Path, wrong: Wrong) -> Varia
         names=names,
         keylog=bool(cell.get("keylog", False)),
         mcp=bool(entry.get("mcp", False)),
+        url=entry.get("url"),
         seconds=float(entry.get("seconds", 20.0)),
         expectations=entry.get("expectations"),
         strace=tuple(str(word) for word in entry.get("strace") or ()),

@@ -18,7 +18,7 @@ from pathlib import Path
 from controls.recorder.background import Background
 from controls.recorder.canaries import HOME, environment_canaries, plant
 from controls.recorder.cell import GATEWAY4, Cell
-from controls.recorder.client import Call, Step, drive, driver
+from controls.recorder.client import Call, Step, drive, drive_http, driver
 from controls.recorder.confine import confine_command
 from controls.recorder.denial import DENIALS
 from controls.recorder.difference import document, take
@@ -96,7 +96,7 @@ def _captured(job: Job, room: Room, watch: Path, probes: Probes | None, done: Ca
     ) as cell:
         cell.probe("before")
         started = time.time_ns()
-        pipe = subprocess.PIPE if job.mcp else subprocess.DEVNULL
+        pipe = subprocess.PIPE if job.mcp and job.url is None else subprocess.DEVNULL
         target = room.start(
             cell.keeper,
             job.argv,
@@ -110,12 +110,14 @@ def _captured(job: Job, room: Room, watch: Path, probes: Probes | None, done: Ca
         )
         try:
             if job.mcp:
-                steps = _talk(job, target, watch, probes)
+                steps = _talk(job, target, cell.keeper, watch, probes)
                 failed = next((one for one in steps if one.failed and one.name != "shutdown"), None)
                 if failed is not None:
                     notes.append(f"the session failed: {failed.name}: {failed.detail}")
             # A server whose input is closed has been told to end; one that stays is told otherwise, soon.
             patience = max(_GRACE, job.seconds / 8) if job.mcp and job.thorough else job.seconds
+            if job.url is not None:  # it has no input that could be closed
+                patience = 0.0
             status = room.finish(target, patience, lambda: cell.probe("after"))
         except RecorderError as error:
             raise RecorderError(f"{job.case}: {error}\n{room.said()}") from error
@@ -164,10 +166,13 @@ def _captured(job: Job, room: Room, watch: Path, probes: Probes | None, done: Ca
     return captured
 
 
-def _talk(job: Job, target: Background, watch: Path, probes: Probes | None) -> list[Step]:
+def _talk(job: Job, target: Background, keeper: int, watch: Path, probes: Probes | None) -> list[Step]:
     """Hold the session; where a real server is recorded, one that fails is part of the record."""
+    calls = [Call(**one) for one in job.calls]
+    place = watch / "mcp.jsonl"
+    if job.url is not None:
+        return drive_http(keeper, job.url, place, job.seconds, probes, thorough=job.thorough, calls=calls, tag=job.tag)
     to, back = target.process.stdin, target.process.stdout
     if to is None or back is None:
         return []
-    calls = [Call(**one) for one in job.calls]
-    return drive(to, back, watch / "mcp.jsonl", job.seconds, probes, thorough=job.thorough, calls=calls, tag=job.tag)
+    return drive(to, back, place, job.seconds, probes, thorough=job.thorough, calls=calls, tag=job.tag)

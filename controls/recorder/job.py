@@ -32,6 +32,7 @@ class Job:
         thorough: every tool twice, prompts, resources, a wrong call; and a session that fails is a note, no error.
         environment: variables besides the usual ones.
         seconds: how long it may take.
+        url: where it speaks MCP over HTTP, None for standard input and output.
         binaries: small programs that belong to no package are copied into the bundle.
         clock: how far the target's clock is shifted.
         calls: calls of tools to make instead of generated ones: tool, arguments, pause.
@@ -57,6 +58,7 @@ class Job:
     thorough: bool = False
     environment: dict[str, str] = field(default_factory=dict)
     seconds: float = 20.0
+    url: str | None = None
     binaries: bool = False
     clock: str | None = None
     calls: list[dict[str, Any]] = field(default_factory=list)

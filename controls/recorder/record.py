@@ -120,6 +120,7 @@ def record(
         hosts=list(variant.hosts),
         resolver=list(variant.resolver),
         mcp=variant.mcp,
+        url=variant.url,
         thorough=variant.thorough,
         environment={
             **surroundings(ci=variant.ci, locale=variant.locale, timezone=variant.timezone),
@@ -303,7 +304,7 @@ def _pieces(job: Job, watch: Path, versions: dict[str, str]) -> list[_Piece]:
                 "mcp-ndjson",
                 versions.get("driver", "recorder"),
                 [],
-                "standard input and output of the target",
+                "standard input and output of the target" if job.url is None else f"HTTP at {job.url}",
                 complete=True,
             )
         )

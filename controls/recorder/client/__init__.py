@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
+from controls.recorder.client.http import HttpWire, inside, listening
 from controls.recorder.client.plain import drive_plain
 from controls.recorder.client.plan import Call
 from controls.recorder.client.sdk import hold, sdk_version
@@ -14,14 +16,74 @@ from controls.recorder.client.steps import Step
 from controls.recorder.client.transcript import Transcript
 from controls.recorder.client.wire import StdioWire
 from controls.recorder.errors import RecorderError
-from controls.recorder.probes import Probes
+from controls.recorder.probes import Probes, ended
 
-__all__ = ["Call", "Step", "drive", "driver"]
+__all__ = ["Call", "Step", "drive", "drive_http", "driver", "warm_up"]
 
 
 def driver() -> str:
     """Return what holds a session here, such as ``mcp 1.30.0`` or ``recorder``."""
     return sdk_version() or "recorder"
+
+
+def drive_http(
+    keeper: int,
+    url: str,
+    transcript: Path,
+    seconds: float = 30.0,
+    probes: Probes | None = None,
+    *,
+    thorough: bool = False,
+    calls: Sequence[Call] = (),
+    tag: str = "",
+) -> list[Step]:
+    """Hold one session over streamable HTTP with a server in the cell; see ``drive``.
+
+    Args:
+        keeper: process id in the server's network namespace.
+        url: the server's endpoint, by address.
+        transcript: as for ``drive``.
+        seconds: as for ``drive``; the time until the server listens is part of it.
+        probes: as for ``drive``.
+        thorough: as for ``drive``.
+        calls: as for ``drive``.
+        tag: as for ``drive``.
+
+    Raises:
+        RecorderError: there is no SDK, or as for ``drive``.
+    """
+    if sdk_version() is None:
+        raise RecorderError("a session over HTTP needs the official SDK (pip install mcp)")
+    end = time.monotonic() + seconds
+    while not listening(keeper, url):
+        if time.monotonic() > end or (probes is not None and ended(probes.report, 0.0)):
+            transcript.touch()
+            if not thorough:
+                raise RecorderError("the server did not listen in time")
+            return [Step("listen", "no-answer", "the server did not listen in time")]
+        time.sleep(0.02)
+
+    async def held() -> list[Step]:
+        with transcript.open("wb") as out:
+            wire = HttpWire(url, Transcript(out), probes.report if probes is not None else None)
+            left = end - time.monotonic()
+            return await hold(wire, left, thorough=thorough, given=calls, tag=tag, probes=probes)
+
+    return _judged(inside(keeper, lambda: asyncio.run(held())), thorough=thorough)
+
+
+def _judged(steps: list[Step], *, thorough: bool) -> list[Step]:
+    failed = next((step for step in steps if step.failed and step.name != "shutdown"), None)
+    if failed is not None and not thorough:
+        raise RecorderError(failed.detail)
+    return steps
+
+
+def warm_up() -> None:
+    """Import the SDK, where there is one: it takes a second, and ten in an emulated guest."""
+    if sdk_version() is not None:
+        import mcp.client.session
+        import mcp.shared.message  # noqa: F401
 
 
 def drive(
@@ -66,7 +128,4 @@ def drive(
         steps = asyncio.run(held())
     finally:
         to_server.close()
-    failed = next((step for step in steps if step.failed and step.name != "shutdown"), None)
-    if failed is not None and not thorough:
-        raise RecorderError(failed.detail)
-    return steps
+    return _judged(steps, thorough=thorough)

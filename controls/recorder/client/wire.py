@@ -53,6 +53,10 @@ class Answers:
         self._open[key_of(identity)] = found = asyncio.get_running_loop().create_future()
         return found
 
+    def ours(self, key: str) -> bool:
+        """Return whether an id is one of ours."""
+        return key in self._ours
+
     def sent(self, message: object) -> None:
         """Take note of a message that was sent."""
         if self._next is not None and isinstance(message, dict) and "method" in message and "id" in message:

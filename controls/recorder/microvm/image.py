@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from controls.recorder.errors import RecorderError
+from controls.recorder.microvm.sdk import DIST_PACKAGES, requirement, sdk_wheels
 from controls.recorder.probes import cache_folder
 from controls.recorder.tools import environment, scratch
 
@@ -42,6 +43,7 @@ _UNUSED = (
     "sound",
 )
 _SECONDS = 900
+_COMPILE = ("/usr/bin/python3", "-m", "compileall", "-q", "--invalidation-mode=unchecked-hash", f"/{DIST_PACKAGES}")
 
 # Runs in mmdebstrap's hook, $1 the tree: the kernel package unpacked without its initramfs tools.
 _UNPACK_KERNEL = r"""
@@ -70,7 +72,7 @@ class Image:
 def image_folder() -> Path:
     """Return where the image of this version of the recorder lies, or will."""
     parts = [(_HERE / name).read_text() for name in ("packages.txt", "initramfs.sh", "init.sh", "agent.py")]
-    parts += [_SUITE, _MIRROR, _KERNEL, *_FIRST_MODULES, *_UNUSED, _UNPACK_KERNEL]
+    parts += [requirement(), *_COMPILE, _SUITE, _MIRROR, _KERNEL, *_FIRST_MODULES, *_UNUSED, _UNPACK_KERNEL]
     digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
     return cache_folder() / f"image-{digest}"
 
@@ -104,6 +106,14 @@ def build_image(say: Callable[[str], None] = lambda text: None) -> Image:
         shutil.copyfile(tree / "boot/vmlinuz", done / "vmlinuz")
         _make_initramfs(tree, work / "first", done / "initramfs.gz")
         _furnish(tree)
+        say("fetching the MCP SDK")
+        wheels = sdk_wheels()
+        if wheels is None:
+            say("the MCP SDK cannot be had: sessions in the guest are held by the recorder's own client")
+        else:
+            shutil.copytree(wheels, tree / DIST_PACKAGES, dirs_exist_ok=True)
+            # Compiling them in the guest would take it a minute at every boot.
+            _tool("chroot", str(tree), *_COMPILE)
         _tool(
             "mksquashfs", str(tree), str(done / "root.squashfs"), "-comp", "lz4", "-noappend", "-quiet", "-no-progress"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import compileall
 import io
 import tarfile
 import time
@@ -9,8 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from controls.recorder.capture import capture
+from controls.recorder.client import warm_up
 from controls.recorder.errors import RecorderError
 from controls.recorder.internet.authority import authority_file
+from controls.recorder.internet.process import load_one
 from controls.recorder.job import Captured, Job
 from controls.recorder.probes import cache_folder
 from controls.recorder.tools import require, version_of
@@ -21,7 +24,11 @@ __all__ = ["prepare", "run"]
 def prepare() -> None:
     """Do what every job needs and no job changes, so that the saved guest has it done."""
     require()
+    # The agent's code comes without compiled copies, and a process that imports it would compile it again.
+    compileall.compile_dir(Path(__file__).parents[2], quiet=2)
+    warm_up()
     authority_file(cache_folder())
+    load_one()
     for program in ("strace", "tcpdump", "dnsmasq", "nft", "python3", "node"):
         version_of(program)
 
