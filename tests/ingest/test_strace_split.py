@@ -139,3 +139,78 @@ def test_what_is_no_set_is_refused_by_name(tmp_path: Path) -> None:
         StraceFiles(*_write(tmp_path, {"trace.log": MAIN}))
     with pytest.raises(UnknownFormat, match="not strace"):
         StraceFiles(*_write(tmp_path, {"t.8": "hello\n"}))
+
+
+def test_of_two_lines_of_one_time_that_of_the_first_file_comes_first_and_a_file_keeps_its_own_order(
+    tmp_path: Path,
+) -> None:
+    first = (
+        '1796037399.000001 openat(AT_FDCWD, "/a1", O_RDONLY) = 3\n'
+        '1796037399.000005 openat(AT_FDCWD, "/a2", O_RDONLY) = 3\n'
+        '1796037399.000002 openat(AT_FDCWD, "/a3", O_RDONLY) = 3\n'
+        '1796037399.000006 openat(AT_FDCWD, "/a4", O_RDONLY) = 3\n'
+    )
+    second = (
+        '1796037399.000001 openat(AT_FDCWD, "/b1", O_RDONLY) = 3\n'
+        '1796037399.000003 openat(AT_FDCWD, "/b2", O_RDONLY) = 3\n'
+        '1796037399.000005 openat(AT_FDCWD, "/b3", O_RDONLY) = 3\n'
+    )
+    paths = _write(tmp_path, {"t.7": first, "t.8": second})
+    opened = [event.path for event in StraceFiles(*paths).events(frozenset({"file.open"}))]  # type: ignore[attr-defined]
+    assert opened == ["/a1", "/b1", "/b2", "/a2", "/a3", "/b3", "/a4"]
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        '1796037399.000002500 openat(AT_FDCWD, "/o1", O_RDONLY) = 3\n1796037399.000004000 openat(AT_FDCWD, "/o2", O_RDONLY) = 3\n',
+        '1796037399.000002 [00007f8139ba9ad7] openat(AT_FDCWD, "/o1", O_RDONLY) = 3\n1796037399.000004 openat(AT_FDCWD, "/o2", O_RDONLY) = 3\n',
+    ],
+)
+def test_files_of_other_forms_are_merged_with_regular_ones(tmp_path: Path, odd: str) -> None:
+    regular = "".join(f'1796037399.00000{n} openat(AT_FDCWD, "/r{n}", O_RDONLY) = 3\n' for n in (1, 2, 3, 4, 5))
+    files = StraceFiles(*_write(tmp_path, {"t.7": regular, "t.8": odd}))
+    opened = [(event.path, event.t_ns) for event in files.events(frozenset({"file.open"}))]  # type: ignore[attr-defined]
+    second = 1_796_037_399_000_000_000
+    late = 2500 if "2500" in odd else 2000
+    assert opened == [
+        ("/r1", second + 1000),
+        ("/r2", second + 2000),
+        ("/o1", second + late),
+        ("/r3", second + 3000),
+        ("/r4", second + 4000),
+        ("/o2", second + 4000),
+        ("/r5", second + 5000),
+    ]
+    assert (files.observation.begin_ns, files.observation.end_ns) == (second + 1000, second + 5000)
+    assert (files.observation.counts["lines"], files.observation.counts["unparsed"]) == (7, 0)
+
+
+def test_the_half_of_a_call_that_nobody_asked_for_is_no_loss(tmp_path: Path) -> None:
+    text = (
+        '1796037399.000001 openat(AT_FDCWD, "/a", O_RDONLY) = 3\n'
+        "1796037399.000002 read(3,  <unfinished ...>\n"
+        "1796037399.000003 openat(AT_FDCWD,  <unfinished ...>\n"
+        "1796037399.000004 +++ killed by SIGKILL +++\n"
+    )
+    files = StraceFiles(*_write(tmp_path, {"t.7": text}))
+    opened = [event.where.at for event in files.events(frozenset({"file.open"}))]
+    assert opened == [1, 3]
+    losses = [(loss.what, loss.detail, loss.note) for loss in files.observation.losses]
+    assert losses == [("unfinished", "openat: the thread ended in the middle of the call", True)]
+
+
+def test_blocks_of_files_that_live_at_the_same_time_are_merged_line_by_line(tmp_path: Path) -> None:
+    counts = {f"t.{tid}": 700 + 90 * tid for tid in range(1, 8)}
+    texts = {
+        name: "".join(
+            f'1796037399.{number * 7 + len(name) * 3 + count % 7:06d} openat(AT_FDCWD, "/{name}/{number}/{"x" * 60}", O_RDONLY) = -1 ENOENT (No such file or directory)\n'
+            for number in range(count)
+        )
+        for name, count in counts.items()
+    }
+    assert all(len(text) > 3 * (1 << 15) for text in texts.values())
+    events = list(StraceFiles(*_write(tmp_path, texts)).events(frozenset({"file.open"})))
+    assert len(events) == sum(counts.values()) == 7420
+    order = [(event.t_ns or 0, list(texts).index(event.where.file), event.where.at) for event in events]
+    assert order == sorted(order)

@@ -7,7 +7,17 @@ from collections.abc import Iterable
 
 from mcpdetect.model.kinds import CALL_KINDS, CALLS
 
-__all__ = ["CONDITIONS", "DERIVED", "SHOWN", "UNHALVED", "Filter", "names_of", "needed_calls", "pattern_of"]
+__all__ = [
+    "CONDITIONS",
+    "DERIVED",
+    "SHOWN",
+    "UNHALVED",
+    "Filter",
+    "conditions",
+    "names_of",
+    "needed_calls",
+    "pattern_of",
+]
 
 
 def names_of(text: str) -> frozenset[str]:
@@ -71,8 +81,8 @@ def needed_calls(wanted: frozenset[str]) -> frozenset[str]:
     return frozenset(names)
 
 
-def _conditions(wanted: frozenset[str]) -> dict[str, str]:
-    """Return ``CONDITIONS`` sharpened by what is wanted."""
+def conditions(wanted: frozenset[str]) -> dict[str, str]:
+    """Return, by call, what a line must look like to be looked at: ``CONDITIONS`` sharpened by what is wanted."""
     found = dict(CONDITIONS)
     sockets_only = rf"(?!\d++<(?:[/\\]|pipe:|{_ANON}){_WHOLE})"
     if "file.read" not in wanted:
@@ -116,13 +126,13 @@ def pattern_of(header: str, names: frozenset[str], wanted: frozenset[str], seen:
     no part of the format explains; it reaches to the end, so that only the last match can be one. Lines are passed
     over by their arguments only for names in ``seen``: that a call occurs at all must be noticed.
     """
-    held = {name: text for name, text in _conditions(wanted).items() if name in seen}
+    held = {name: text for name, text in conditions(wanted).items() if name in seen}
     halved = names - UNHALVED if "file.probe" not in wanted and "stat" in held else names
     plain = names - held.keys()
     special = "".join(rf"|{name}(?=\({held[name]})" for name in sorted(names & held.keys()))
     shape = r"(?:<\.\.\. \w++ resumed|[a-z_][a-z0-9_]*+\(|\+\+\+ |--- |\?\?\?\()"
     bare = re.sub(r"(?<!\\)\((?!\?)", "(?:", header)
-    others = _trie((_COMMON | (CALL_KINDS.keys() & seen)) - names)
+    others = _trie((_COMMON | CALL_KINDS.keys()) - names)
     passed = rf"(?!{bare}(?:<\.\.\. {others} resumed|{others}\())"
     first = rf"((?:{_trie(plain)}(?=\(){special}))\("
     second = rf"<\.\.\. ({_trie(halved)}) resumed(?: #\d++)?+>"

@@ -63,6 +63,14 @@ class Timekeeper:
                 self.begin = value
             self.clock = "epoch"
 
+    def spans(self, first: str, last: str) -> None:
+        """Note the times of a stretch of lines, both as in the column of ``-ttt``."""
+        if self.begin is None:
+            self.begin = ns_of(first)
+        latest = ns_of(last)
+        self.end = latest if self.end is None or (latest or 0) > self.end else self.end
+        self.clock = "epoch"
+
     def read(self, time: str | None, step: str | None = None) -> int | None:
         """Return the time of one line, None when it has none.
 
