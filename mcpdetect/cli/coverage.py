@@ -169,7 +169,7 @@ def _made(root: Path) -> tuple[dict[Path, bytes], Coverage]:
 
     folder = root / "coverage"
     rows = load_history(folder / "history.jsonl")
-    mutants = load_mutants(folder / "mutation.json")
+    mutants, reading = load_mutants(folder / "mutation.json")
     every = detectors()
     cases = load_cases(Corpus("corpus", root / "corpus", root / "labels"), list(every))
     spoken = {check for case in cases for check in case.label.checks}
@@ -179,7 +179,7 @@ def _made(root: Path) -> tuple[dict[Path, bytes], Coverage]:
         for name, kind in every.items()
         if name in spoken or (data.is_dir() and kind.__module__.startswith("mcpdetect."))
     }
-    coverage = measure(cases, chosen, mutants=mutants)
+    coverage = measure(cases, chosen, mutants=mutants, reading=reading)
     files = _published(folder, coverage, rows)
     if data.is_dir():
         files[data / "coverage.json"] = statuses_json(coverage)

@@ -81,7 +81,31 @@ def coverage_page(coverage: Coverage, history: Sequence[Row]) -> str:
     lines += ["## Checks\n"]
     for name, check in coverage.checks.items():
         lines += _check(name, check)
+    if coverage.reading:
+        lines += ["## The code that reads evidence\n", *_reading(coverage), ""]
     return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def _share(killed: int, planted: int) -> str:
+    return f"{killed:,} of {planted:,} ({100 * killed // planted if planted else 0}%)"
+
+
+def _reading(coverage: Coverage) -> list[str]:
+    rows = [
+        [name, f"{one.mutants:,}", f"{one.unreached:,}", _share(one.killed, one.planted)]
+        for name, one in coverage.reading.items()
+    ]
+    note = (
+        "A sample of the faults in code that some label executes was planted, and a few labels were asked about each: "
+        "what they caught is the least that all of them would. Every survivor, here and above, stands in "
+        "`mutation.json` by its place, with the labels that are the only ones to catch something and those that catch "
+        "nothing new."
+    )
+    return [
+        *_table(["format", "possible faults", "in code no label executes", "caught of those planted"], rows),
+        "",
+        note,
+    ]
 
 
 _BEGIN, _END = "<!-- numbers: written by mcpdetect coverage build -->\n", "<!-- end of numbers -->\n"
@@ -166,8 +190,11 @@ def _check(name: str, check: CheckCoverage) -> list[str]:
         f"{other.blind} as labelled; alarms where there should be none: {check.alarms_elsewhere}."
     )
     if check.mutation is not None:
-        planted, killed = check.mutation.mutants, check.mutation.killed
-        lines.append(f"- Faults planted in its code and in what it rests on: {planted}; caught by labels: {killed}.")
+        mutants = check.mutation
+        lines.append(
+            f"- Faults planted in its own code: {_share(mutants.own_killed, mutants.own_mutants)} caught by labels; "
+            f"with the correlation code it rests on: {_share(mutants.killed, mutants.mutants)}."
+        )
     recorded = ", ".join(check.shells) or "nowhere"
     lines.append(f"- Recorded in: {recorded}. Newest review of a label: {check.changed or 'none'}.")
     for axis, values in check.axes.items():

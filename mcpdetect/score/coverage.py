@@ -18,6 +18,7 @@ __all__ = [
     "Coverage",
     "Mutants",
     "Rate",
+    "ReadingMutants",
     "Status",
     "rate",
     "status_of",
@@ -91,11 +92,37 @@ class Channels:
 
 @dataclass(slots=True)
 class Mutants:
-    """How many faults planted in the check's code, and in what it rests on, the labels catch."""
+    """How many faults planted in the check's code, and in what it rests on, the labels catch.
+
+    Attributes:
+        mutants, killed: in the check's own module and in the correlation code it rests on.
+        own_mutants, own_killed: in its own module alone.
+    """
 
     __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
 
     mutants: int
+    killed: int
+    own_mutants: int = 0
+    own_killed: int = 0
+
+
+@dataclass(slots=True)
+class ReadingMutants:
+    """How many faults planted in the code that reads one format the labels catch.
+
+    Attributes:
+        mutants: possible faults.
+        unreached: those in code that no label executes.
+        planted: how many of the others were planted, drawn by a hash.
+        killed: how many of those a label told; only some labels were asked, so it is the least.
+    """
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
+
+    mutants: int
+    unreached: int
+    planted: int
     killed: int
 
 
@@ -168,6 +195,7 @@ class Coverage:
     Attributes:
         cases: how many cases it has.
         categories, checks: by name, sorted.
+        reading: format to what faults in the code that reads it come to, from the mutation run.
         schema: ``COVERAGE_SCHEMA``.
     """
 
@@ -176,6 +204,7 @@ class Coverage:
     cases: int
     categories: dict[str, CategoryCoverage]
     checks: dict[str, CheckCoverage]
+    reading: dict[str, ReadingMutants] = field(default_factory=dict)
     schema: str = COVERAGE_SCHEMA
 
 

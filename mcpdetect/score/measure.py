@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from mcpdetect.contract import Detector
 from mcpdetect.errors import ConfigError
@@ -22,6 +22,7 @@ from mcpdetect.score.coverage import (
     Counts,
     Coverage,
     Mutants,
+    ReadingMutants,
     rate,
     status_of,
 )
@@ -90,6 +91,7 @@ def measure(
     detectors: Mapping[str, type[Detector]],
     *,
     mutants: Mapping[str, Mutants] | None = None,
+    reading: Mapping[str, ReadingMutants] | None = None,
     each: Callable[[str], object] | None = None,
 ) -> Coverage:
     """Return what a corpus proves about the checks.
@@ -98,6 +100,7 @@ def measure(
         cases: the corpus.
         detectors: the checks, by id; one without a case is ``unproved``.
         mutants: results of a mutation run, by check.
+        reading: the same of the code that reads evidence, by format.
         each: called with the name of each case when it was measured.
 
     Raises:
@@ -116,7 +119,8 @@ def measure(
         for check, tally in tallies.items()
     }
     categories = sorted({one.category for one in checks.values()})
-    return Coverage(number, {name: _category(name, checks, tallies) for name in categories}, checks)
+    categories_of = {name: _category(name, checks, tallies) for name in categories}
+    return Coverage(number, categories_of, checks, dict(reading or {}))
 
 
 def _case(
@@ -196,8 +200,11 @@ def _category(name: str, checks: Mapping[str, CheckCoverage], tallies: Mapping[s
     )
 
 
-def load_mutants(path: Path) -> dict[str, Mutants]:
-    """Return the results of a mutation run by check; none where the file does not exist.
+_Read = TypeVar("_Read", Mutants, ReadingMutants)
+
+
+def load_mutants(path: Path) -> tuple[dict[str, Mutants], dict[str, ReadingMutants]]:
+    """Return the results of a mutation run by check, and by format for what reads evidence; none without the file.
 
     Args:
         path: ``coverage/mutation.json``.
@@ -206,18 +213,34 @@ def load_mutants(path: Path) -> dict[str, Mutants]:
         ConfigError: it is not what a mutation run writes.
     """
     if not path.exists():
-        return {}
+        return {}, {}
     data = load_json(path, str(path))
     summary = data.get("summary") if isinstance(data, dict) else None
-    found = summary.get("checks") if isinstance(summary, dict) else None
+    return _mutants(path, summary, "checks", Mutants), _mutants(path, summary, "reading", ReadingMutants)
+
+
+def _mutants(path: Path, summary: object, key: str, kind: type[_Read]) -> dict[str, _Read]:
+    found = summary.get(key) if isinstance(summary, dict) else None
     if not isinstance(found, dict):
-        raise ConfigError("has no /summary/checks", file=str(path), hint="make it again: tests/mutation/run_mutants.py")
+        raise ConfigError(
+            f"has no /summary/{key}", file=str(path), hint="make it again: tests/mutation/run_mutants.py --changed"
+        )
     mutants = {}
-    for check, one in found.items():
-        planted, killed = (one.get("mutants"), one.get("killed")) if isinstance(one, dict) else (None, None)
-        if type(planted) is not int or type(killed) is not int or not 0 <= killed <= planted:
+    for name, one in found.items():
+        numbers: dict[str, int] = {}
+        for at in fields(kind):
+            number = one.get(at.name) if isinstance(one, dict) else None
+            if type(number) is not int or number < 0:
+                raise ConfigError(
+                    f"{at.name} must be a whole number",
+                    file=str(path),
+                    place=f"/summary/{key}/{name}",
+                    value=str(number),
+                )
+            numbers[at.name] = number
+        if numbers["killed"] > numbers.get("planted", numbers["mutants"]):
             raise ConfigError(
-                "mutants and killed must be whole numbers", file=str(path), place=f"/summary/checks/{check}"
+                "more faults are caught than were planted", file=str(path), place=f"/summary/{key}/{name}"
             )
-        mutants[check] = Mutants(planted, killed)
+        mutants[name] = kind(**numbers)
     return mutants

@@ -1,7 +1,8 @@
 """Which labels tell a mutant from the real code: the shared runner over evidence that was read once.
 
 Evidence is parsed one time and kept as events; a forked child plants one fault, imports again what rests
-on the faulty module, and runs the labelled cases that execute the faulty line. Nothing is written to the source tree.
+on the faulty module, and runs the labelled cases that execute the faulty line. A fault in the code that reads evidence
+is another matter: there every case is read anew. Nothing is written to the source tree.
 """
 
 from __future__ import annotations
@@ -34,12 +35,16 @@ from mcpdetect.model.observation import Observation
 if TYPE_CHECKING:
     from mcpdetect.score.corpus import Case
 
-__all__ = ["ROOT", "Kill", "Lab", "dotted", "parsed"]
+__all__ = ["ROOT", "Kill", "Lab", "Reached", "dotted", "parsed"]
 
 ROOT = Path(__file__).parents[2]
 _CPU_SECONDS = 20
 _WHOLE_SECONDS = 600
 _MEMORY = 2 << 30
+_TOLD = "__told__"
+
+Reached = dict[str, dict[str, list[int]]]
+"""Case to module (by file name) to the lines that it executes."""
 
 
 @dataclass(slots=True)
@@ -78,17 +83,47 @@ class _Recorded:
 class _Planted(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Gives one module a tree of ours instead of its file."""
 
-    def __init__(self, name: str, path: Path, tree: ast.Module) -> None:
-        self._name, self._path, self._tree = name, path, tree
+    def __init__(self, name: str, path: Path, tree: ast.Module, given: dict[str, Any] | None = None) -> None:
+        self._name, self._path, self._tree, self._given = name, path, tree, given or {}
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
         if fullname != self._name:
             return None
-        return importlib.util.spec_from_loader(fullname, self, origin=str(self._path))
+        package = self._path.name == "__init__.py"
+        spec = importlib.util.spec_from_loader(fullname, self, origin=str(self._path), is_package=package)
+        if package and spec is not None:
+            spec.submodule_search_locations = [str(self._path.parent)]
+        return spec
 
     def exec_module(self, module: types.ModuleType) -> None:
         code = compile(ast.fix_missing_locations(self._tree), str(self._path), "exec", dont_inherit=True)
+        module.__dict__.update(self._given)
         exec(code, module.__dict__)  # noqa: S102  the mutant itself
+
+
+class _Telling(ast.NodeTransformer):
+    """Makes every statement in a function tell its line before it runs; docstrings stay first."""
+
+    def __init__(self) -> None:
+        self._inside = 0
+
+    def visit(self, node: ast.AST) -> Any:
+        function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        self._inside += function
+        self.generic_visit(node)
+        if self._inside:
+            for field in ("body", "orelse", "finalbody"):
+                body = getattr(node, field, None)
+                if isinstance(body, list) and body and isinstance(body[0], ast.stmt):
+                    setattr(node, field, [one for statement in body for one in self._told(statement)])
+        self._inside -= function
+        return node
+
+    def _told(self, statement: ast.stmt) -> list[ast.stmt]:
+        if isinstance(statement, ast.Nonlocal | ast.Global):
+            return [statement]
+        call = ast.Call(ast.Name(_TOLD, ast.Load()), [ast.Constant(statement.lineno)], [])
+        return [ast.copy_location(ast.Expr(call), statement), statement]
 
 
 class Lab:
@@ -104,30 +139,29 @@ class Lab:
         files = [source.expect for source in self._sources.values() if source.expect is not None]
         self._expectations = {path: load_expectations(path) for path in files}
 
-    def lines(self, modules: Sequence[Path], checks: Sequence[str]) -> dict[str, dict[str, list[int]]]:
-        """Return, case by case, the lines of each module (by file name) that the case executes in functions."""
-        wanted = {str(path) for path in modules}
+    def lines(self, modules: Sequence[Path], checks: Sequence[str], *, reading: bool = False) -> Reached:
+        """Return, case by case, the first lines of the statements in functions that the case executes, by module.
 
-        def ask() -> dict[str, dict[str, list[int]]]:
+        Args:
+            modules: the modules; each statement in them is made to tell that it runs.
+            checks: the checks that run.
+            reading: the modules read evidence, so that it is read anew.
+        """
+        importers = list(dict.fromkeys(name for path in modules for name in _importers(dotted(path))))
+
+        def ask() -> Reached:
             found: dict[str, set[int]] = {}
-
-            def local(frame: types.FrameType, event: str, _: object) -> Any:
-                if event == "line":
-                    found.setdefault(frame.f_code.co_filename, set()).add(frame.f_lineno)
-                return local
-
-            def entered(frame: types.FrameType, _event: str, _: object) -> Any:
-                code = frame.f_code
-                return local if code.co_filename in wanted and code.co_name != "<module>" else None
-
-            run = self._runner(None, checks)
-            result = {}
+            for path in modules:
+                told = found.setdefault(str(path), set())
+                tree = _Telling().visit(ast.parse(path.read_text("utf-8")))
+                sys.meta_path.insert(0, _Planted(dotted(path), path, tree, {_TOLD: told.add}))
+            run = self._runner(None, checks, importers, reading=reading)
+            result: Reached = {}
             for case in self.cases:
-                found = {}
-                sys.settrace(entered)
+                for told in found.values():
+                    told.clear()
                 run(case)
-                sys.settrace(None)
-                result[case.label.case] = {name: sorted(numbers) for name, numbers in found.items()}
+                result[case.label.case] = {name: sorted(told) for name, told in found.items() if told}
             return result
 
         told = _in_child(ask, seconds=_WHOLE_SECONDS)
@@ -143,25 +177,33 @@ class Lab:
         gc.freeze()  # children share these values: collecting garbage would copy them
 
     def _runner(
-        self, planted: _Planted | None, checks: Sequence[str] | None, again: Iterable[str] = ()
-    ) -> Callable[[Case], dict[str, bool]]:
+        self,
+        planted: _Planted | None,
+        checks: Sequence[str] | None,
+        again: Iterable[str] = (),
+        *,
+        reading: bool = False,
+    ) -> Callable[[Case], list[str]]:
         """Plant a mutant, import ``again`` what rests on it, and return the function that runs a case.
 
-        For a child process only: nothing is undone.
+        That function returns the checks that are wrong about the case. For a child process only: nothing is undone.
         """
         if planted is not None:
             sys.meta_path.insert(0, planted)
         for name in again:
             sys.modules.pop(name, None)
         runner = importlib.import_module("mcpdetect.score.runner")
-        runner.open_bundle = lambda path: self._sources[path.parent]  # type: ignore[attr-defined]
+        if not reading:
+            runner.open_bundle = lambda path: self._sources[path.parent]  # type: ignore[attr-defined]
         runner.load_expectations = self._expectations.__getitem__  # type: ignore[attr-defined]
         select = importlib.import_module("mcpdetect.engine.discovery").select
         detectors = select(list(checks) if checks is not None else None)
 
-        def run(case: Case) -> dict[str, bool]:
+        def run(case: Case) -> list[str]:
             outcome = runner.run_case(case, detectors)
-            return {said.check: said.agrees for said in outcome.checks}
+            if outcome.error is not None:
+                return sorted(case.label.checks)
+            return [said.check for said in outcome.checks if not said.agrees]
 
         return run
 
@@ -170,7 +212,7 @@ class Lab:
 
         def ask() -> dict[str, list[str]]:
             run = self._runner(None, checks)
-            said = {case.label.case: [check for check, right in run(case).items() if not right] for case in self.cases}
+            said = {case.label.case: run(case) for case in self.cases}
             return {case: wrong for case, wrong in said.items() if wrong}
 
         told = _in_child(ask, seconds=_WHOLE_SECONDS)
@@ -178,17 +220,35 @@ class Lab:
             raise SystemExit(f"the real code does not run: {told}")
         return told
 
-    def kill(self, path: Path, tree: ast.Module, mutant: Mutant, cases: Sequence[Case], checks: Sequence[str]) -> Kill:
-        """Run ``cases`` against one mutant of the module at ``path`` and say which labels tell."""
+    def kill(
+        self,
+        path: Path,
+        tree: ast.Module,
+        mutant: Mutant,
+        cases: Sequence[Case],
+        checks: Sequence[str],
+        *,
+        reading: bool = False,
+    ) -> Kill:
+        """Run ``cases`` against one mutant of the module at ``path`` and say which labels tell.
+
+        With ``reading`` the evidence is read anew, and the first label that tells is enough.
+        """
         if not cases:
             return Kill(0)
         importers = _importers(dotted(path))  # asked before the fork, which would forget it
 
         def ask() -> dict[str, list[str]]:
             mutant.plant()
-            run = self._runner(_Planted(dotted(path), path, tree), checks, importers)
-            said = {case.label.case: [check for check, right in run(case).items() if not right] for case in cases}
-            return {case: wrong for case, wrong in said.items() if wrong}
+            run = self._runner(_Planted(dotted(path), path, tree), checks, importers, reading=reading)
+            said: dict[str, list[str]] = {}
+            for case in cases:
+                wrong = run(case)
+                if wrong:
+                    said[case.label.case] = wrong
+                    if reading:
+                        break
+            return said
 
         told = _in_child(ask)
         if not isinstance(told, dict):
@@ -244,7 +304,8 @@ def _in_child(ask: Callable[[], Any], *, seconds: int = _CPU_SECONDS) -> Any:
 
 def dotted(path: Path) -> str:
     """Return the name under which a source file is imported."""
-    return ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
 @functools.cache

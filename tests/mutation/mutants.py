@@ -1,7 +1,12 @@
 """Mutants of a Python module: one small fault each, at the level of conditions, comparisons, constants, statements.
 
-What is left alone: docstrings, annotations, ``__all__``, and prose (text with a space in it, f-strings, the arguments
-in ``PROSE``), because labels pin verdicts, findings and places, not wording.
+What is left alone, by rule:
+
+- docstrings, annotations, ``__all__`` and prose (text with a space in it, f-strings, the arguments in ``PROSE``, the
+  purpose of a need): labels pin verdicts, findings, places, levels, limits and explanations, not wording;
+- bounds against floods (``MAX_...``, ``_MOST_...``, ``.overflow`` and what is compared with them): no recording is that
+  long, and the tests of each module hold them;
+- the empty value behind ``x or ""``: without it the value is None, which means the same.
 """
 
 from __future__ import annotations
@@ -41,6 +46,7 @@ _ARITHMETIC: dict[type[ast.operator], type[ast.operator]] = {
 }
 _REMOVED = (ast.Expr, ast.AugAssign, ast.Continue, ast.Break, ast.Raise, ast.Delete)
 _SHOWN = 90
+_BOUNDS = ("MAX_", "_MAX_", "_MOST", "MOST_")
 
 
 @dataclass(slots=True)
@@ -144,7 +150,29 @@ def _left_alone(holder: ast.AST, node: ast.AST) -> bool:
             return True
         case ast.AnnAssign(target=ast.Name(id="title" | "technique")):
             return True
+        case ast.Assign(targets=[ast.Name(id=str(name))]) if name.startswith(_BOUNDS):
+            return True
+        case ast.Compare() | ast.Attribute() | ast.AugAssign() if _bounded(node):
+            return True
+    if isinstance(holder, ast.Call) and isinstance(holder.func, ast.Name) and holder.func.id == "AnyOf":
+        return bool(holder.args) and node is holder.args[0]
     return isinstance(holder, ast.Subscript) and isinstance(holder.value, ast.Name) and holder.value.id == "Literal"
+
+
+def _bounded(node: ast.AST) -> bool:
+    """Return whether a comparison, an attribute or a count is about a bound against floods."""
+    return any(
+        (isinstance(part, ast.Name) and part.id.startswith(_BOUNDS))
+        or (isinstance(part, ast.Attribute) and part.attr == "overflow")
+        for part in ast.walk(node)
+    )
+
+
+def _empty(node: ast.expr) -> bool:
+    match node:
+        case ast.Constant(value=None | "" | 0 | b"" | False) | ast.Tuple(elts=[]) | ast.List(elts=[]):
+            return True
+    return False
 
 
 def _faults(node: ast.AST, field: str, holder: ast.AST) -> Iterator[tuple[str, ast.AST]]:
@@ -162,7 +190,9 @@ def _faults(node: ast.AST, field: str, holder: ast.AST) -> Iterator[tuple[str, a
             yield "comparison", changed
     elif isinstance(node, ast.BoolOp):
         yield "logic", ast.BoolOp(op=ast.Or() if isinstance(node.op, ast.And) else ast.And(), values=node.values)
-        for at in range(len(node.values)):
+        for at, value in enumerate(node.values):
+            if _bounded(value) or (isinstance(node.op, ast.Or) and _empty(value)):
+                continue
             rest = [*node.values[:at], *node.values[at + 1 :]]
             yield "logic", rest[0] if len(rest) == 1 else ast.BoolOp(op=node.op, values=rest)
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):

@@ -1,7 +1,14 @@
 """How many faults in the code the labels would catch: ``python tests/mutation/run_mutants.py [--changed] [MODULE...]``.
 
-The result is ``coverage/mutation.json``, one row a module, each with the hash of what it was made from. ``--changed``
-measures only the modules whose row is missing or stale; without it and without a MODULE everything is measured.
+The result is ``coverage/mutation.json``, one row a module, each with the hash of what it was made from: what the module
+does, and the labels that were asked. ``--changed`` measures only the modules whose row is missing or stale; without it
+and without a MODULE everything is measured. A label that is newer than a row makes it no older: it can only catch more.
+
+Detectors and the correlation code: every fault, every label. The code that reads evidence has some 25,000 faults, and
+each label would have to be read anew for each: there the faults that no label executes are counted, of the others
+a sample (``--sample``, by a hash of the fault, so that it is the same tomorrow) is planted, and at most ``--asked``
+labels are asked until one tells. What survives there may be caught by a label that was not asked: the number is a
+lower bound.
 
 Why no mutation tool from outside. mutmut 3 and cosmic-ray were looked at: both start the whole test command once a
 mutant, stop at the first failure, and know tests but no labels. A question here is *which* labels tell a mutant and
@@ -13,52 +20,68 @@ from __future__ import annotations
 
 import argparse
 import ast
+import functools
 import hashlib
 import json
 import multiprocessing
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 sys.path[:0] = [str(Path(__file__).parents[2])]
 
-from kills import ROOT, Kill, Lab, dotted, parsed  # noqa: E402
-from mutants import essence  # noqa: E402
+from kills import ROOT, Kill, Lab, Reached, dotted, parsed  # noqa: E402
+from mutants import Mutant, essence  # noqa: E402
 
 from mcpdetect.engine.discovery import detectors  # noqa: E402
 from mcpdetect.score.corpus import Case, Corpus, load_cases  # noqa: E402
 
-__all__ = ["OUTPUT", "SCHEMA", "checks_of", "fingerprint", "main", "targets"]
+__all__ = ["OUTPUT", "SCHEMA", "checks_of", "fingerprint", "load_rows", "main", "stale", "targets"]
 
-SCHEMA = "mcpdetect.mutation/1"
+SCHEMA = "mcpdetect.mutation/2"
 OUTPUT = ROOT / "coverage" / "mutation.json"
-_RESTING = ("correlate",)
+_SAMPLE, _ASKED = 5, 4
+_READ = ("mutants", "unreached", "planted", "killed")
 _LAB: Lab
 
 
-def targets() -> list[Path]:
-    """Return the modules whose mutants count: every detector and the correlation code."""
-    found = [path for part in ("detectors", *_RESTING) for path in sorted((ROOT / "mcpdetect" / part).glob("*.py"))]
+def targets(*parts: str) -> list[Path]:
+    """Return the modules whose mutants count: detectors, the correlation code, and the code that reads evidence.
+
+    Args:
+        parts: the packages asked for; all three without any.
+    """
+    wanted = parts or ("detectors", "correlate", "ingest")
+    found = [path for part in wanted for path in sorted((ROOT / "mcpdetect" / part).rglob("*.py"))]
     return [path for path in found if path.name != "__init__.py"]
 
 
+def _reads(path: Path) -> bool:
+    return path.is_relative_to(ROOT / "mcpdetect" / "ingest")
+
+
+@functools.cache
 def _imports() -> dict[str, set[str]]:
     """Return which module of the package imports which, as dotted names, directly."""
     found: dict[str, set[str]] = {}
-    for path in targets():
-        names = {
+    for path in sorted((ROOT / "mcpdetect").rglob("*.py")):
+        found[dotted(path)] = {
             node.module
             for node in ast.walk(ast.parse(path.read_text("utf-8")))
             if isinstance(node, ast.ImportFrom) and node.module
         }
-        found[dotted(path)] = names
     return found
 
 
 def checks_of(path: Path) -> list[str]:
-    """Return the checks that a module could change: those whose detector is it or imports it, however far."""
+    """Return the checks that a module could change: those whose detector is it or imports it, however far.
+
+    What reads evidence could change all of them.
+    """
+    if _reads(path):
+        return sorted(detectors())
     edges = _imports()
     reached: dict[str, set[str]] = {}
     for check, detector in detectors().items():
@@ -73,46 +96,88 @@ def checks_of(path: Path) -> list[str]:
     return [check for check, seen in reached.items() if dotted(path) in seen]
 
 
-def fingerprint(path: Path, cases: Sequence[Case]) -> str:
-    """Return the hash of what a row is made from: what the module does, and the labels of the checks it decides.
+def fingerprint(path: Path, cases: Mapping[str, Case], asked: Iterable[str]) -> str | None:
+    """Return the hash of what a row is made from: what the module does, and the labels that were asked.
 
-    A detector's row rests on the labels of its own category, that of other code on every label. Comments, layout and
-    wording of docstrings change nothing.
+    A detector's row rests on what labels say of its own category, that of other code on all they say. Comments, layout
+    and wording of docstrings change nothing.
+
+    Args:
+        path: the module.
+        cases: the labelled cases by name.
+        asked: names of the cases that were asked.
+
+    Returns:
+        The hash, None where a case that was asked is no more.
     """
     categories = {check.partition(".")[0] for check in checks_of(path)}
-    own = path.parent.name == "detectors"
     digest = hashlib.sha256(essence(path.read_text("utf-8")).encode())
-    for case in cases:
-        label = case.label
-        if label.todo is None and (not own or label.case.partition("/")[0] in categories):
-            said = {check: one for check, one in label.checks.items() if check.partition(".")[0] in categories}
-            digest.update(repr((label.case, sorted(label.evidence.items()), sorted(said.items()))).encode())
+    for name in sorted(asked):
+        if name not in cases:
+            return None
+        label = cases[name].label
+        said = {check: one for check, one in label.checks.items() if check.partition(".")[0] in categories}
+        digest.update(repr((label.case, sorted(label.evidence.items()), sorted(said.items()))).encode())
     return digest.hexdigest()
+
+
+def stale(rows: Mapping[str, dict[str, Any]], cases: Sequence[Case], paths: Iterable[Path]) -> list[Path]:
+    """Return the modules whose row is missing, or was made from something else than there is now."""
+    named = {case.label.case: case for case in cases if case.label.todo is None}
+    found = []
+    for path in paths:
+        row = rows.get(path.relative_to(ROOT).as_posix())
+        if row is None or row["inputs"] != fingerprint(path, named, row["asked_labels"]):
+            found.append(path)
+    return found
 
 
 def _measure(task: tuple[str, int, list[str], list[str]]) -> tuple[int, Kill]:
     name, number, wanted, checks = task
     path = ROOT / name
     tree, found = parsed(path)
-    cases = [case for case in _LAB.cases if case.label.case in set(wanted)]
-    return number, _LAB.kill(path, tree, found[number], cases, checks)
+    by_name = {case.label.case: case for case in _LAB.cases}
+    cases = [by_name[case] for case in wanted]
+    return number, _LAB.kill(path, tree, found[number], cases, checks, reading=_reads(path))
 
 
-def _row(path: Path, lines: dict[str, dict[str, list[int]]], pool: Any) -> dict[str, Any]:
+def _order(*words: object) -> str:
+    """Return where something stands in an order that is random and the same every day."""
+    return hashlib.sha256(repr(words).encode()).hexdigest()
+
+
+def _tasks(path: Path, found: Sequence[Mutant], lines: Reached, options: argparse.Namespace) -> dict[int, list[str]]:
+    """Return which mutants are planted, and for each the cases that execute its line, in the order of asking."""
+    name = path.relative_to(ROOT).as_posix()
+    reached = {case: set(modules.get(str(path), ())) for case, modules in lines.items()}
+    wanted: dict[int, list[str]] = {}
+    for number, mutant in enumerate(found):
+        span = set(range(mutant.span[0], mutant.span[1] + 1)) if mutant.span else None
+        wanted[number] = [case for case, seen in reached.items() if (seen & span if span is not None else seen)]
+    if not _reads(path):
+        return wanted
+    executed = [number for number, cases in wanted.items() if cases]
+    if options.sample:
+        executed.sort(
+            key=lambda at: _order(name, found[at].function, found[at].kind, found[at].before, found[at].after)
+        )
+        executed = sorted(executed[: options.sample])
+    return {at: sorted(wanted[at], key=lambda case: _order(name, case))[: options.asked] for at in executed}
+
+
+def _row(path: Path, lines: Reached, pool: Any, options: argparse.Namespace) -> dict[str, Any]:
     name = path.relative_to(ROOT).as_posix()
     checks = checks_of(path)
     _, found = parsed(path)
-    reached = {case: set(modules.get(str(path), ())) for case, modules in lines.items()}
-    tasks = []
-    for number, mutant in enumerate(found):
-        span = set(range(mutant.span[0], mutant.span[1] + 1)) if mutant.span else None
-        wanted = [case for case, seen in reached.items() if (seen & span if span is not None else seen)]
-        tasks.append((name, number, wanted, checks))
+    wanted = _tasks(path, found, lines, options)
+    tasks = [(name, number, cases, checks) for number, cases in wanted.items()]
     kills = dict(pool.imap_unordered(_measure, tasks, chunksize=4))
     by_check: dict[str, int] = Counter()
     labels: dict[str, list[int]] = {}
     survivors = []
     for number, mutant in enumerate(found):
+        if number not in kills:
+            continue
         kill = kills[number]
         for check in {check for told in kill.by.values() for check in told}:
             by_check[check] += 1
@@ -132,22 +197,40 @@ def _row(path: Path, lines: dict[str, dict[str, list[int]]], pool: Any) -> dict[
                     "ran": kill.ran,
                 }
             )
-    return {
+    cases = {case.label.case: case for case in _LAB.cases}
+    asked = sorted({case for names in wanted.values() for case in names}) if _reads(path) else sorted(cases)
+    if path.parent.name == "detectors":
+        own = {check.partition(".")[0] for check in checks}
+        asked = [case for case in asked if case.partition("/")[0] in own]
+    row = {
         "module": name,
-        "inputs": fingerprint(path, _LAB.cases),
+        "inputs": fingerprint(path, cases, asked),
+        "asked_labels": asked,
         "mutants": len(found),
-        "killed": len(found) - len(survivors),
-        "unreached": sum(1 for one in survivors if not one["ran"]),
+        "planted": len(kills),
+        "killed": len(kills) - len(survivors),
         "how": dict(sorted(Counter(kill.how for kill in kills.values()).items())),
-        "checks": {check: by_check.get(check, 0) for check in checks},
-        "labels": dict(sorted(labels.items())),
         "survivors": survivors,
     }
+    if _reads(path):
+        reached = {case: set(modules.get(str(path), ())) for case, modules in lines.items()}
+        row["unreached"] = sum(1 for mutant in found if not _executed(mutant, reached.values()))
+        return row
+    row["unreached"] = sum(1 for one in survivors if not one["ran"])
+    row["checks"] = {check: by_check.get(check, 0) for check in checks}
+    row["labels"] = dict(sorted(labels.items()))
+    return row
+
+
+def _executed(mutant: Mutant, lines: Iterable[set[int]]) -> bool:
+    span = range(mutant.span[0], mutant.span[1] + 1) if mutant.span else None
+    return any(bool(seen) if span is None else not seen.isdisjoint(span) for seen in lines)
 
 
 def _summary(rows: Iterable[dict[str, Any]], cases: Sequence[Case]) -> dict[str, Any]:
-    """Return the sums over rows: by check, by category, by label."""
-    rows = list(rows)
+    """Return the sums over rows: by check, by category, by label, and by format for what reads evidence."""
+    every = list(rows)
+    rows = [row for row in every if "checks" in row]
     checks: dict[str, dict[str, Any]] = {}
     for row in rows:
         for check, killed in row["checks"].items():
@@ -175,15 +258,30 @@ def _summary(rows: Iterable[dict[str, Any]], cases: Sequence[Case]) -> dict[str,
         "categories": dict(sorted(categories.items())),
         "only_killer": {case: alone for case, (_, alone) in sorted(kills.items()) if alone},
         "nothing_new": sorted(case for case, (_, alone) in kills.items() if not alone),
+        "reading": _reading([row for row in every if "checks" not in row]),
     }
 
 
-def _load(path: Path) -> dict[str, dict[str, Any]]:
+def _reading(rows: Iterable[dict[str, Any]]) -> dict[str, dict[str, int]]:
+    """Return the sums over what reads evidence, by format: the folder or the module below ``ingest``."""
+    formats: dict[str, dict[str, int]] = {}
+    for row in rows:
+        name = row["module"].removeprefix("mcpdetect/ingest/").partition("/")
+        one = formats.setdefault(name[0] if name[1] else "shared", dict.fromkeys(_READ, 0))
+        for key in _READ:
+            one[key] += row[key]
+    return dict(sorted(formats.items()))
+
+
+def load_rows(path: Path) -> dict[str, dict[str, Any]]:
     """Return the rows of an earlier run by module, ``{}`` where there is none."""
     if not path.is_file():
         return {}
     data = json.loads(path.read_text("utf-8"))
-    return {row["module"]: row for row in data["rows"]} if data.get("schema") == SCHEMA else {}
+    if data.get("schema") != SCHEMA:
+        return {}
+    sets = data["asked_labels"]
+    return {row["module"]: {**row, "asked_labels": sets[row["asked_labels"]]} for row in data["rows"]}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -194,42 +292,47 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--changed", action="store_true", help="measure only what is missing or stale")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--output", type=Path, default=OUTPUT)
+    parser.add_argument("--sample", type=int, default=_SAMPLE, help="faults of a module that reads; 0: all of them")
+    parser.add_argument("--asked", type=int, default=_ASKED, help="labels asked about a fault of what reads")
     options = parser.parse_args(arguments)
     cases = load_cases(Corpus("corpus", ROOT / "corpus", ROOT / "labels"), list(detectors()))
-    rows = _load(options.output)
     names = {path.relative_to(ROOT).as_posix() for path in targets()}
-    rows = {name: row for name, row in rows.items() if name in names}
+    rows = {name: row for name, row in load_rows(options.output).items() if name in names}
     chosen = [path.resolve() for path in options.modules] or targets()
     judged = [case for case in cases if case.label.todo is None]
     if options.changed:
-        chosen = [
-            path
-            for path in chosen
-            if rows.get(path.relative_to(ROOT).as_posix(), {}).get("inputs") != fingerprint(path, judged)
-        ]
-    if chosen:
-        _LAB = Lab(cases)
-        every = sorted({check for path in chosen for check in checks_of(path)})
-        if wrong := _LAB.baseline(every):
-            print(f"the labels contradict the unchanged code: {wrong}", file=sys.stderr)
-            return 1
-        lines = _LAB.lines(chosen, every)
-        _LAB.prepare()
-        with multiprocessing.get_context("fork").Pool(options.processes) as pool:
-            for path in chosen:
-                row = _row(path, lines, pool)
-                rows[row["module"]] = row
-                print(f"{row['module']}: {row['killed']} of {row['mutants']} killed", flush=True)
-                _write(options.output, rows, judged)
-    else:
+        chosen = stale(rows, cases, chosen)
+    if not chosen:
         print("every row is current")
         _write(options.output, rows, judged)
+        return 0
+    _LAB = Lab(cases)
+    every = sorted({check for path in chosen for check in checks_of(path)})
+    if wrong := _LAB.baseline(every):
+        print(f"the labels contradict the unchanged code: {wrong}", file=sys.stderr)
+        return 1
+    halves = [path for path in chosen if not _reads(path)], [path for path in chosen if _reads(path)]
+    lines = [_LAB.lines(half, every, reading=at == 1) if half else {} for at, half in enumerate(halves)]
+    _LAB.prepare()
+    with multiprocessing.get_context("fork").Pool(options.processes) as pool:
+        for path in (*halves[0], *halves[1]):
+            row = _row(path, lines[_reads(path)], pool, options)
+            rows[row["module"]] = row
+            print(f"{row['module']}: {row['killed']} of {row['planted']} killed", flush=True)
+            _write(options.output, rows, judged)
     return 0
 
 
 def _write(path: Path, rows: dict[str, dict[str, Any]], cases: Sequence[Case]) -> None:
     ordered = [rows[name] for name in sorted(rows)]
-    document = {"schema": SCHEMA, "labels": len(cases), "summary": _summary(ordered, cases), "rows": ordered}
+    sets = {_order(row["asked_labels"])[:8]: row["asked_labels"] for row in ordered}
+    document = {
+        "schema": SCHEMA,
+        "labels": len(cases),
+        "summary": _summary(ordered, cases),
+        "asked_labels": dict(sorted(sets.items())),
+        "rows": [{**row, "asked_labels": _order(row["asked_labels"])[:8]} for row in ordered],
+    }
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", "utf-8")
 

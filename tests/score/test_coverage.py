@@ -19,7 +19,7 @@ from mcpdetect.report.coverage_page import badge_json, coverage_json, coverage_p
 from mcpdetect.report.coverage_plot import trend_svg
 from mcpdetect.report.schema import schema
 from mcpdetect.score.corpus import Corpus
-from mcpdetect.score.coverage import Counts, Coverage
+from mcpdetect.score.coverage import Counts, Coverage, Mutants, ReadingMutants
 from mcpdetect.score.history import Change, changes, facts, load_coverage, load_excuses, load_history
 from mcpdetect.score.measure import load_mutants, measure
 
@@ -42,7 +42,8 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, list
 
 @pytest.fixture(scope="module")
 def measured() -> Coverage:
-    return measure(cases_of(repository()), detectors(), mutants=load_mutants(FOLDER / "mutation.json"))
+    mutants, reading = load_mutants(FOLDER / "mutation.json")
+    return measure(cases_of(repository()), detectors(), mutants=mutants, reading=reading)
 
 
 def test_what_is_published_is_what_the_corpus_gives(measured: Coverage) -> None:
@@ -386,14 +387,22 @@ def test_wrong_usage_of_the_history(root: Path, capsys: pytest.CaptureFixture[st
 
 def test_results_of_a_mutation_run_are_read_or_refused(tmp_path: Path) -> None:
     path = tmp_path / "mutation.json"
-    assert load_mutants(path) == {}
-    path.write_text('{"summary": {"checks": {"a.b": {"mutants": 10, "killed": 7, "own_mutants": 3}}}}', "utf-8")
-    assert {check: (one.mutants, one.killed) for check, one in load_mutants(path).items()} == {"a.b": (10, 7)}
-    for text in ("[]", '{"summary": {}}'):
+    assert load_mutants(path) == ({}, {})
+    check = {"mutants": 10, "killed": 7, "own_mutants": 3, "own_killed": 2}
+    read = {"mutants": 90, "unreached": 50, "planted": 8, "killed": 5}
+    path.write_text(json.dumps({"summary": {"checks": {"a.b": check}, "reading": {"pcap": read}}}), "utf-8")
+    assert load_mutants(path) == ({"a.b": Mutants(10, 7, 3, 2)}, {"pcap": ReadingMutants(90, 50, 8, 5)})
+    for text, key in (("[]", "checks"), ('{"summary": {}}', "checks"), ('{"summary": {"checks": {}}}', "reading")):
         path.write_text(text, "utf-8")
-        with pytest.raises(ConfigError, match="has no /summary/checks"):
+        with pytest.raises(ConfigError, match=f"has no /summary/{key}"):
             load_mutants(path)
-    for one in ("7", '{"mutants": 1}', '{"mutants": 1, "killed": 2}', '{"mutants": 1.5, "killed": 1}'):
-        path.write_text(f'{{"summary": {{"checks": {{"a.b": {one}}}}}}}', "utf-8")
-        with pytest.raises(ConfigError, match="whole numbers"):
+    for key, one, told in (
+        ("checks", 7, "mutants must be a whole number"),
+        ("checks", {**check, "killed": 1.5}, "killed must be a whole number"),
+        ("checks", {**check, "killed": 11}, "more faults are caught than were planted"),
+        ("reading", {**read, "killed": 9}, "more faults are caught than were planted"),
+        ("reading", {**read, "unreached": -1}, "unreached must be a whole number"),
+    ):
+        path.write_text(json.dumps({"summary": {"checks": {}, "reading": {}, key: {"a.b": one}}}), "utf-8")
+        with pytest.raises(ConfigError, match=told):
             load_mutants(path)
