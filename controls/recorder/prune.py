@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shutil
 import tempfile
 from pathlib import Path
 
+from controls.recorder.limits import CGROUPS
 from controls.recorder.microvm.image import image_folder
 from controls.recorder.probes import cache_folder
 
@@ -29,4 +31,16 @@ def prune() -> list[Path]:
                 gone.append(path)
     for path in gone:
         shutil.rmtree(path, ignore_errors=True)
-    return sorted(gone)
+    return sorted([*gone, *_groups()])
+
+
+def _groups() -> list[Path]:
+    """Remove control groups whose recorder is gone: they hold no process, and are folders that only rmdir takes."""
+    gone = []
+    for path in (*CGROUPS.glob("mcpdetect-cell-*"), *CGROUPS.glob("*/mcpdetect-cell-*")):
+        match = _OURS.fullmatch(path.name)
+        if match is not None and not Path("/proc", match[1]).exists():
+            with contextlib.suppress(OSError):
+                path.rmdir()
+                gone.append(path)
+    return gone

@@ -53,6 +53,54 @@ def test_the_second_round_gives_what_is_required_a_value_at_the_edge() -> None:
     }
 
 
+def test_free_text_of_the_second_round_carries_a_canary() -> None:
+    schema = {"properties": {"text": {"type": "string"}, "city": {"type": "string"}}}
+    assert arguments(schema, 1, tag="0123") == {
+        "text": "é\U0001f600 'x' \"y\" ../.. CANARY-ARGUMENT-0123",
+        "city": "Paris",
+    }
+    assert arguments(schema, 0, tag="0123") == {"text": "hello", "city": "Paris"}
+
+
+@pytest.mark.parametrize(
+    ("tool", "name", "value"),
+    [
+        ("list_directory", "path", "/home/dev/project"),
+        ("read_text_file", "path", "/home/dev/project/notes.txt"),
+        ("read_file", "filePath", "/home/dev/project/notes.txt"),
+        ("write_file", "path", "/home/dev/project/new-0.txt"),
+        ("take_screenshot", "output_file", "/home/dev/project/new-0.txt"),
+        ("git_status", "repo_path", "/home/dev/project"),
+        ("any", "working_dir", "/home/dev/project"),
+        ("any", "outputDirectory", "/home/dev/project"),
+        ("any", "imageUrl", "https://example.com/page"),
+        ("any", "start_date", "2026-01-02"),
+        ("any", "user_email", "dev@example.com"),
+        ("any", "sql", "SELECT 1"),
+        ("query_database", "query", "SELECT 1"),
+        ("web_search", "query", "weather in Paris"),
+        ("any", "profile", "hello"),
+        ("any", "curly", "hello"),
+    ],
+)
+def test_names_that_speak_for_themselves_get_what_they_ask_for(tool: str, name: str, value: str) -> None:
+    assert arguments({"properties": {name: {"type": "string"}}}, tool=tool) == {name: value}
+
+
+def test_a_schema_that_contains_itself_many_times_is_cut_short() -> None:
+    schema = {"properties": {f"p{number}": {"$ref": "#"} for number in range(200)}}
+
+    def count(value: object) -> int:
+        return 1 + sum(map(count, value.values())) if isinstance(value, dict) else 1
+
+    assert 1000 < count(arguments(schema)) < 5000
+
+
+def test_limits_that_are_no_numbers_are_passed_over() -> None:
+    schema = {"properties": {"n": {"type": "integer", "minimum": float("nan"), "maximum": float("-inf")}}}
+    assert arguments(schema) == {"n": 1}
+
+
 @pytest.mark.parametrize("schema", [None, [], "x", {}, {"properties": 3}, {"properties": {}, "required": 7}])
 def test_what_is_no_schema_gets_no_arguments(schema: object) -> None:
     assert arguments(schema) == {}

@@ -1,12 +1,13 @@
 """The recorder's parts that need no namespaces: canaries, client, tools, command line."""
 
+import os
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from controls.__main__ import main
-from controls.recorder import tools
+from controls.recorder import prune, tools
 from controls.recorder.background import Background, await_line, wait_until
 from controls.recorder.cell import Cell
 from controls.recorder.denial import DENIALS
@@ -107,3 +108,12 @@ def test_a_recording_that_fails_says_why(
     assert main(["record", "egress/direct-ip/c-tcp4", "--out", str(tmp_path)]) == 3
     assert capsys.readouterr().err.startswith("recording makes network namespaces and needs root")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_control_groups_of_dead_recorders_are_pruned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prune, "CGROUPS", tmp_path)
+    living, dead = f"mcpdetect-cell-{os.getpid()}-abc", "mcpdetect-cell-4194999-x_1"
+    for name in (living, f"memory/{living}", dead, f"pids/{dead}", f"pids/{dead}.d"):
+        (tmp_path / name).mkdir(parents=True)
+    assert prune._groups() == [tmp_path / dead, tmp_path / "pids" / dead]
+    assert sorted(path.name for path in tmp_path.rglob("mcpdetect-*")) == [living, living, f"{dead}.d"]

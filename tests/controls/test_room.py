@@ -1,5 +1,6 @@
 """The room from inside: what a target can see, write and use up, and what the recorder says of it."""
 
+import datetime
 import hashlib
 import json
 import os
@@ -268,3 +269,19 @@ def test_a_log_without_end_ends_the_target(tmp_path: Path, monkeypatch: pytest.M
     manifest, _, _ = ran(tmp_path, "while :; do :</dev/null; done\n", seconds=30.0)
     assert manifest["run"]["notes"] == ["the target was ended because strace's log grew beyond 1 MB"]
     assert manifest["run"]["exit"] == 137
+
+
+def test_clock_and_surroundings_are_the_targets_alone(tmp_path: Path) -> None:
+    source = r"""
+echo "year $(date +%Y)" "zone $(date +%Z)"
+echo "ci $CI $GITHUB_ACTIONS" "lang $LANG" "mode $MODE"
+"""
+    options = {"clock": "+800d", "ci": True, "locale": "de_DE.UTF-8", "timezone": "Asia/Tokyo"}
+    manifest, log, _ = ran(tmp_path, source, environment={"MODE": "prod"}, **options)
+    started = datetime.datetime.fromtimestamp(manifest["run"]["started_ns"] / 1e9, datetime.UTC)
+    year = (started + datetime.timedelta(days=800)).year
+    assert said(log) == [f"year {year} zone JST", "ci true true lang de_DE.UTF-8 mode prod"]
+    assert manifest["run"]["notes"] == ["the target's clock was shifted by +800d with libfaketime"]
+    # The log keeps the true time: 7 1796040939.371016 execve(...
+    first = float(log.split()[1])
+    assert abs(first - started.timestamp()) < 60
