@@ -50,7 +50,7 @@ _COMPRESS_FROM = 2048
 """Evidence of fewer bytes is left plain: it opens in an editor, and zstd would save nothing."""
 _INTERPRETERS = frozenset({"bash", "curl", "java", "node", "openssl", "perl", "python3", "ruby", "wget"})
 """Programs of which a manifest states the version when they are the target."""
-_LONG = 4 << 20
+_LONG = 1 << 20
 """Evidence of more bytes is compressed less hard: the best level takes a second for each."""
 # 3 packets dropped by kernel
 _DROPPED = re.compile(rb"^(\d++) packets? dropped by (kernel|interface)$", re.MULTILINE)
