@@ -40,7 +40,12 @@ _GRACE = 5.0
 
 
 def capture(
-    job: Job, programs: Path, watch: Path, done: Callable[[Captured], None] = lambda captured: None
+    job: Job,
+    programs: Path,
+    watch: Path,
+    done: Callable[[Captured], None] = lambda captured: None,
+    *,
+    wire: tuple[str, str] | None = None,
 ) -> Captured:
     """Record one job.
 
@@ -49,6 +54,7 @@ def capture(
         programs: folder with the control's programs, built.
         watch: an empty folder for what is recorded.
         done: called when all is recorded and written, before the cell is torn down.
+        wire: two interfaces of this machine that are joined already and become the cell's wire.
 
     Raises:
         RecorderError: anything that makes the recording worthless.
@@ -66,14 +72,21 @@ def capture(
         if job.nonces is not None:
             probes = Probes({phase: ProbeActs(phase, nonce) for phase, nonce in job.nonces.items()})
         try:
-            return _captured(job, room, watch, probes, done)
+            return _captured(job, room, watch, probes, done, wire)
         finally:
             room.close()
             if probes is not None:
                 probes.close()
 
 
-def _captured(job: Job, room: Room, watch: Path, probes: Probes | None, done: Callable[[Captured], None]) -> Captured:
+def _captured(
+    job: Job,
+    room: Room,
+    watch: Path,
+    probes: Probes | None,
+    done: Callable[[Captured], None],
+    wire: tuple[str, str] | None,
+) -> Captured:
     positions = {one.path: one.offset for one in plant(room.home, job.tag) if one.path and one.offset is not None}
     room.own()
     before = take(room.folders)
@@ -92,7 +105,14 @@ def _captured(job: Job, room: Room, watch: Path, probes: Probes | None, done: Ca
     steps: list[Step] = []
     opened = time.time_ns()
     with Cell(
-        watch, denial=job.denial, ipv6=job.ipv6, dns=job.dns, names=job.names, capture=job.capture, probes=probes
+        watch,
+        denial=job.denial,
+        ipv6=job.ipv6,
+        dns=job.dns,
+        names=job.names,
+        capture=job.capture,
+        probes=probes,
+        wire=wire,
     ) as cell:
         cell.probe("before")
         started = time.time_ns()

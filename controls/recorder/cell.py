@@ -78,6 +78,7 @@ class Cell:
         names: what some names answer otherwise (``internet.names.load_names``).
         capture: whether tcpdump runs.
         probes: the run's probes, None for none.
+        wire: two interfaces that are joined already: they become the wire's ends in server and internet namespace.
     """
 
     def __init__(
@@ -90,6 +91,7 @@ class Cell:
         names: Mapping[str, Any] | None = None,
         capture: bool = True,
         probes: Probes | None = None,
+        wire: tuple[str, str] | None = None,
     ) -> None:
         if denial is not None and denial not in DENIALS:
             raise RecorderError(f"no denial {denial!r}; there are {', '.join(sorted(DENIALS))}")
@@ -102,6 +104,7 @@ class Cell:
         self._table = dict(names or {})
         self._capture = capture
         self._probes = probes
+        self._wire = wire
         self._helpers: list[Background] = []
         self._tcpdump: Background | None = None
         self._dnsmasq: Background | None = None
@@ -155,7 +158,13 @@ class Cell:
     def _build(self) -> None:
         self.keeper = self._namespace("server")
         internet = self._namespace("internet")
-        link = [f"ip link add eth0 type veth peer name wire netns {internet}"]
+        if self._wire is None:
+            link = [f"ip link add eth0 type veth peer name wire netns {internet}"]
+        else:
+            link = [f"ip link set {self._wire[0]} name eth0"]
+            for name, namespace in zip(self._wire, (self.keeper, internet), strict=True):
+                run("ip", "link", "set", name, "netns", str(namespace))
+            self._script("internet", f"ip link set {self._wire[1]} name wire")
         if not self._ipv6:
             link.append("echo 1 > /proc/sys/net/ipv6/conf/eth0/disable_ipv6")
         self._script("server", *link)
@@ -182,7 +191,9 @@ class Cell:
             self._watch()
         if self._denial and not DENIALS[self._denial].dns:
             acts = self._probes.acts.values() if self._probes is not None else ()
-            deny(self._denial, self._enter, acts, away=internet)
+            # Cards have their link set from outside, by who gave them.
+            if self._wire is None or not DENIALS[self._denial].link:
+                deny(self._denial, self._enter, acts, away=internet)
 
     def _sinks(self, internet: int) -> None:
         journal = self._folder / "internet.jsonl"

@@ -23,12 +23,13 @@ from controls.recorder.cell import GATEWAY4, Cell
 from controls.recorder.denial import DENIALS
 from controls.recorder.errors import RecorderError
 from controls.recorder.job import Captured, Job
+from controls.recorder.microvm import nic
 from controls.recorder.options import surroundings
 from controls.recorder.probes import fresh_nonces
 from controls.recorder.resume import inputs_of
 from controls.recorder.room import CONTROL, STRACE_OPTIONS
 from controls.recorder.shells import Netns, Shell
-from controls.recorder.tools import scratch
+from controls.recorder.tools import scratch, version_of
 from mcpdetect.model.manifest import (
     MANIFEST_SCHEMA,
     Manifest,
@@ -270,6 +271,7 @@ def _pieces(job: Job, watch: Path, versions: dict[str, str]) -> list[_Piece]:
             for count, who in _DROPPED.findall(said)
             if int(count)
         ]
+        losses += nic.losses(watch)
         pieces.append(
             _Piece(
                 watch / "capture.pcap",
@@ -283,6 +285,10 @@ def _pieces(job: Job, watch: Path, versions: dict[str, str]) -> list[_Piece]:
                 losses=losses,
             )
         )
+    card = watch / nic.CAPTURE
+    if card.exists():
+        tool = version_of("qemu-system-x86_64")
+        pieces.append(_Piece(card, card.name, "packets", "pcap", tool, nic.CAPTURE_OPTIONS, nic.SCOPE, complete=True))
     pieces.append(
         _Piece(
             watch / "dnsmasq.log",

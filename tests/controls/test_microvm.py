@@ -102,9 +102,12 @@ def test_there_is_no_way_out_of_a_guest_and_qemu_itself_has_none(acting: Guest, 
         "Network is unreachable"
     }
     assert told["tried"]["name"] == "gaierror"
-    assert (told["interfaces"], told["routes"], told["pci"]) == (["lo"], [], [])
-    # console (3), entropy (4) and disk (2) (virtio 1.2 §5): no network (1), no vsock (0x13), no shared folder (9, 0x1a)
-    assert told["virtio"] == ["0x0002", "0x0003", "0x0004"]
+    assert (told["interfaces"], told["routes"], told["pci"]) == (["eth0", "eth1", "lo"], [], [])
+    # Cards (1), disk (2), console (3) and entropy (4) (virtio 1.2 §5): no vsock (0x13), no shared folder (9, 0x1a).
+    assert told["virtio"] == ["0x0001", "0x0001", "0x0002", "0x0003", "0x0004"]
+    # The cards are joined with each other alone: with an address and a route there is still nobody, and no lease.
+    assert len(told["wired"]) == 34
+    assert {key: value for key, value in told["wired"].items() if value in ("reached", "nothing")} == {}
     assert (len(told["ports"]), told["disks"], told["root disk read-only"]) == (1, ["vda"], "1")
     # What it sent besides its answer lies nowhere.
     assert sorted(path.name for path in watch.iterdir()) == ["captured.json"]
@@ -144,9 +147,14 @@ def test_controls_come_to_the_same_verdicts_in_a_guest_with_every_channel_proved
             control, variant = known[case.rpartition("/")[0]], case.rpartition("/")[2]
             bundle = record(control, control.variants[variant], tmp_path, probe=True, shell=shell)
             assert differences(bundle, load_label(ROOT / "labels/cases" / f"{case}.yaml")) == []
+            manifest = json.loads((bundle / "manifest.json").read_text())
             observations = check(bundle).observations
             assert {item.proof for item in observations} == {"proved"}
-            assert len(observations) == (3 if "direct" in case else 4)
+            # tcpdump in the guest, and QEMU at the card; calls, names, and the rule's counter where there is one.
+            assert [item.source for item in observations if item.channel == "packets"] == [
+                name for name in (one["path"] for one in manifest["evidence"]) if name.startswith(("capture", "nic"))
+            ]
+            assert len(observations) == (4 if "direct" in case else 5)
         assert shell.boots == 1
         assert json.loads((bundle / "manifest.json").read_text())["host"]["shell"] == "microvm"
 

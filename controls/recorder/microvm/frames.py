@@ -12,6 +12,7 @@ from pathlib import Path
 import controls
 import mcpdetect.data
 import mcpdetect.model
+from controls.recorder.confine import confine_program
 from controls.recorder.job import Job
 from controls.recorder.probes import probe_program
 
@@ -86,8 +87,10 @@ def code_frame() -> bytes:
         _add(archive, "mcpdetect/data/probe/probe.c", (data / "probe/probe.c").read_bytes())
         for path in sorted(model.glob("*.py")):
             _add(archive, f"mcpdetect/model/{path.name}", path.read_bytes())
-        program = probe_program()
-        _add(archive, f"cache/{program.name}", program.read_bytes(), 0o755)
+        # Built here: there is no compiler in the guest, which knows each by the hash of its source.
+        _add(archive, "controls/recorder/confine.c", (here / "recorder/confine.c").read_bytes())
+        for program in (probe_program(), confine_program()):
+            _add(archive, f"cache/{program.name}", program.read_bytes(), 0o755)
     return out.getvalue()
 
 

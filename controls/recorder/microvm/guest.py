@@ -1,8 +1,9 @@
 """One QEMU guest: booted once, saved, and put back to that moment before every case.
 
-The guest has no network device, QEMU has an empty network namespace, no rights and no way to start programs, and the
-only channel is one virtio port to the recorder. Whatever happens inside ends in a word: ``panicked``, ``hung``,
-``ended`` (QEMU itself), ``babbled`` (what came over the port was no answer).
+The guest's two network cards are joined with each other and nothing else (``nic.py``). QEMU has an empty network
+namespace, no rights and no way to start programs, and the only channel is one virtio port to the recorder. Whatever
+happens inside ends in a word: ``panicked``, ``hung``, ``ended`` (QEMU itself), ``babbled`` (what came over the port was
+no answer).
 """
 
 from __future__ import annotations
@@ -24,10 +25,12 @@ from qemu.qmp.error import QMPError
 from qemu.qmp.qmp_client import ExecuteError
 
 from controls.recorder.background import Background
+from controls.recorder.denial import DENIALS
 from controls.recorder.errors import RecorderError
 from controls.recorder.job import Captured, Job
 from controls.recorder.microvm.frames import Port, code_frame, job_frame, unpack
 from controls.recorder.microvm.image import Image
+from controls.recorder.microvm.nic import CAPTURE, INSIDE, MAX_LENGTH, MISSED, aligned, qemu_options
 from controls.recorder.tools import environment, scratch
 
 __all__ = ["Guest", "GuestLost"]
@@ -95,6 +98,7 @@ class Guest:
         self._qmp: QMPClient | None = None
         self._port: Port | None = None
         self._jobs = 0
+        self._dumping = False
         self.timings: dict[str, list[float]] = {"boot": [], "save": [], "load": []}
 
     def __enter__(self) -> Guest:
@@ -165,7 +169,8 @@ class Guest:
             *("setpriv", f"--reuid={_NOBODY}", f"--regid={_NOBODY}", *self._groups(), "--no-new-privs"),
             *("--inh-caps=-all", "--bounding-set=-all", "--pdeathsig=KILL", "--"),
             _QEMU,
-            *("-nodefaults", "-no-user-config", "-display", "none", "-nic", "none", "-no-reboot"),
+            *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
+            *qemu_options(),
             *("-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"),
             *("-M", "microvm,acpi=on", "-accel", self.accel, "-cpu", "host" if self.accel == "kvm" else "max"),
             *("-smp", "1", "-m", str(self._memory)),
@@ -289,12 +294,38 @@ class Guest:
             await self._port.close()
         self._port = await self._connect()
         await self._job("load", "snapshot-load", {"tag": _TAG, "vmstate": "saved", "devices": ["saved"]})
+        # Loading puts the link up again, as it was when the guest was saved.
+        down = job.denial is not None and DENIALS[job.denial].link
+        if down:
+            await self._execute("set_link", {"name": INSIDE, "up": False})
+        wire = self._folder / CAPTURE
+        if self._dumping:
+            await self._execute("object-del", {"id": "dump"})
+        self._dumping = job.capture
+        if job.capture:
+            wire.unlink(missing_ok=True)
+            dump = {"qom-type": "filter-dump", "id": "dump", "netdev": INSIDE, "file": str(wire), "maxlen": MAX_LENGTH}
+            await self._execute("object-add", dump)
         await self._port.send(job_frame(job, programs))
         content = await self._answer(seconds)
         try:
             unpack(content, watch)
         except tarfile.TarError as error:
             raise GuestLost("babbled", str(error)) from error
+        inner = watch / "capture.pcap"
+        if job.capture and inner.exists():
+            found = aligned(wire.read_bytes(), inner.read_bytes())
+            if found is not None:
+                (watch / CAPTURE).write_bytes(found[0])
+                (watch / MISSED).write_text(str(found[1]))
+
+    async def _execute(self, command: str, arguments: dict[str, object]) -> None:
+        if self._qmp is None:
+            raise RecorderError("the guest was not started")
+        try:
+            await self._qmp.execute(command, arguments)
+        except (ExecuteError, QMPError, OSError) as error:
+            raise GuestLost("ended" if not self.alive else "hung", f"{command}: {error}") from error
 
     def _end(self) -> None:
         try:

@@ -15,6 +15,7 @@ from controls.recorder.errors import RecorderError
 from controls.recorder.internet.authority import authority_file
 from controls.recorder.internet.process import load_one
 from controls.recorder.job import Captured, Job
+from controls.recorder.microvm.nic import cards
 from controls.recorder.probes import cache_folder
 from controls.recorder.tools import require, version_of
 
@@ -52,7 +53,7 @@ def run(folder: Path, answer: Callable[[bytes], None]) -> None:
         answer(_packed(watch))
 
     try:
-        capture(Job.of((folder / "job.json").read_text()), folder / "programs", watch, done)
+        capture(Job.of((folder / "job.json").read_text()), folder / "programs", watch, done, wire=cards())
     except (RecorderError, OSError) as error:  # OSError: a full disk above all
         answer(_told(str(error)))
 
