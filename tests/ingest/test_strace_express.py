@@ -17,6 +17,7 @@ _BEGIN = [
     'openat(AT_FDCWD</srv>, "f", O_RDONLY|O_CLOEXEC) = 3</srv/f> <0.000010>',
     'openat(AT_FDCWD</srv>, "/srv", O_RDONLY|O_DIRECTORY) = 4</srv> <0.000010>',
     "pipe2([5<pipe:[9]>, 6<pipe:[9]>], O_CLOEXEC) = 0",
+    "eventfd2(0, EFD_CLOEXEC) = 9<anon_inode:[eventfd]>",
     'link("/srv", "/other") = 0',
 ]
 _READ = [
@@ -54,6 +55,22 @@ _READ = [
     "dup2(6<pipe:[9]>, 1</dev/null<char 1:3>>) = 1<pipe:[9]> <0.000011>",
     "pipe2([7<pipe:[8]>, 8<pipe:[8]>], O_CLOEXEC) = 0",
     "exit_group(0) = ?",
+    'read(9<anon_inode:[eventfd]>, "\\1\\0", 1024) = 8 <0.000009>',
+    'write(9<anon_inode:[eventfd]>, "\\1\\0", 8) = 8 <0.000009>',
+    "mmap(NULL, 8192, PROT_READ|PROT_WRITE, MAP_PRIVATE|MAP_ANONYMOUS, -1, 0) = 0x7f88cb39a000 <0.000012>",
+    "mmap(0x7f88, 8192, PROT_NONE, MAP_PRIVATE|MAP_FIXED|MAP_ANONYMOUS|MAP_NORESERVE, -1, 0) = 0x7f88",
+    'newfstatat(5<pipe:[9]>, "", {st_mode=S_IFIFO|0600, st_size=0, ...}, AT_EMPTY_PATH) = 0 <0.000011>',
+]
+_HALVES = [
+    ("read(3</srv/f>,  <unfinished ...>", 'read resumed>"abc\\n"..., 4096) = 888 <0.000012>'),
+    ("read(3</srv/f>,  <unfinished ...>", "read resumed> <unfinished ...>) = ?"),
+    ('read(3</srv/f>, "",  <unfinished ...>', "read resumed>4096) = 0"),
+    ("close(3</srv/f> <unfinished ...>", "close resumed>) = 0"),
+    ("close(3</srv/f>,  <unfinished ...>", "close resumed>) = 0"),
+    ("close(3</srv/f> <unfinished ...>", "close resumed> )   = 0"),
+    ("dup2(3</srv/f>, 4</srv> <unfinished ...>", "dup2 resumed>) = 4</srv/f>"),
+    ('openat(AT_FDCWD</srv>, "g", O_RDONLY <unfinished ...>', "openat resumed>) = 7</srv/g> <0.000010>"),
+    ('openat(AT_FDCWD</srv>, "g", O_RDONLY <unfinished ...>', "close resumed>) = 0"),
 ]
 _AFTER = [
     'read(3</srv/f>, "z", 9) = 1',
@@ -107,6 +124,18 @@ def test_a_call_reads_the_same_in_one_match_and_in_the_general_way(tmp_path: Pat
     with patch.dict(EXPRESS, clear=True):
         assert (events, observation) == _read(path)
     assert len(events) > len(_BEGIN)
+
+
+@pytest.mark.parametrize(("begin", "end"), _HALVES)
+def test_halves_read_the_same_in_one_match_and_in_the_general_way(tmp_path: Path, begin: str, end: str) -> None:
+    # the first block of a log is read line by line
+    plain = [f'openat(AT_FDCWD</srv>, "{number:080}", O_RDONLY) = -1 ENOENT (No such file or directory)'
+             for number in range(1000)]  # fmt: skip
+    path = _log(tmp_path / "trace.log", [*_BEGIN, *plain, begin, f"<... {end}", *_AFTER])
+    events, observation = _read(path)
+    with patch.dict(EXPRESS, clear=True):
+        assert (events, observation) == _read(path)
+    assert len(events) > 1000 + len(_BEGIN)
 
 
 def test_calls_that_are_plain_are_read_in_one_match() -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from mcpdetect.ingest.strace.build import file_open, file_probe
 from mcpdetect.ingest.strace.express_data import DATA_READERS
 from mcpdetect.ingest.strace.express_fd import DESCRIPTOR_READERS
-from mcpdetect.ingest.strace.express_shapes import AT, DURATION, ERROR, FIELDS, FILE
+from mcpdetect.ingest.strace.express_shapes import AT, DEVICE, DURATION, ERROR, FIELDS, FILE
 from mcpdetect.ingest.strace.header import Moment, ns_of
 from mcpdetect.ingest.strace.recorder import Recorder
 from mcpdetect.ingest.strace.state import Handle, Thread
@@ -36,7 +36,7 @@ _STAT = re.compile(
 ).match
 # 3</srv/a.js>, "", {st_mode=S_IFREG|0644, st_size=7, ...}, AT_EMPTY_PATH) = 0
 _STAT_OPEN = re.compile(
-    rf"\d{{1,9}}{FILE}, \"\", \{{{FIELDS}\}}, [0-9A-Z_|x]++\) += 0{DURATION}",
+    rf"\d{{1,9}}<(/[^<>\\]*+|pipe:\[\d++\]){DEVICE}>, \"\", \{{{FIELDS}\}}, [0-9A-Z_|x]++\) += 0{DURATION}",
     re.ASCII,
 ).match
 _STATX_BUFFER = rf"(?:\{{(?>[^\"{{}}<>()\[\]]++|\([^\"{{}}<>()\[\]]*+\)|\{{{FIELDS}\}})*+\}}|0x[0-9a-f]++)"

@@ -17,7 +17,7 @@ from mcpdetect.model.place import Where
 
 __all__ = ["DATA_READERS", "known"]
 
-_DESCRIPTOR = rf"(\d{{1,9}})<(/[^<>\\]*+|pipe:\[\d++\]){DEVICE}>"
+_DESCRIPTOR = rf"(\d{{1,9}})<(/[^<>\\]*+|pipe:\[\d++\]|anon_inode:\[\w++\]){DEVICE}>"
 _BEGIN = re.compile(_DESCRIPTOR + ', (")', re.ASCII)
 _REST = re.compile(rf"{_DESCRIPTOR}, ({STRING})", re.ASCII)
 # "..., 4096) = 888 <0.000012>
@@ -30,9 +30,16 @@ _MMAP = re.compile(
     rf"0x([0-9a-f]{{1,16}}){DURATION}",
     re.ASCII,
 )
+# NULL, 8192, PROT_READ|PROT_WRITE, MAP_PRIVATE|MAP_ANONYMOUS, -1, 0) = 0x7f88cb39a000 <0.000012>
+_MMAP_NOTHING = re.compile(
+    rf"(?:NULL|0x[0-9a-f]++), \d{{1,18}}, [A-Z_|]++, MAP_PRIVATE(?:\|MAP_FIXED)?+\|MAP_ANONYMOUS(?:\|[A-Z_|]++)?+, "
+    rf"-1, 0\) += 0x[0-9a-f]{{1,16}}{DURATION}",
+    re.ASCII,
+)
 # 3</srv>, 0x55d5 /* 5 entries */, 32768) = 144
 _LIST = re.compile(rf"(\d{{1,9}}){FILE}, 0x[0-9a-f]++ /\* \d++ entries \*/, \d++\) += (\d{{1,18}}){DURATION}", re.ASCII)
 _Reader = Callable[[Recorder, Thread, str, int, int | None, Moment, str], bool]
+_SORTS = {"/": "file", "p": "pipe", "a": "anon"}
 
 
 def known(thread: Thread, fd: int, path: str) -> Handle | None:
@@ -41,7 +48,7 @@ def known(thread: Thread, fd: int, path: str) -> Handle | None:
     if handle is None or handle.path != path or handle.socket is not None:
         return None
     # text beyond ASCII is in the table as what its bytes mean
-    return handle if handle.sort == ("file" if path[0] == "/" else "pipe") and path.isascii() else None
+    return handle if handle.sort == _SORTS[path[0]] and path.isascii() else None
 
 
 def _transfer(end: re.Pattern[str], rest: str) -> tuple[int, str, str, int] | None:
@@ -87,6 +94,8 @@ def _read_by(call: str, last: re.Pattern[str]) -> _Reader:
         handle = known(thread, fd, path)
         if handle is None or (handle.owner is None and recorder.stdio is not None):
             return False
+        if path[0] == "a":
+            return True
         if not recorder.reads:
             return True
         found = excerpt_in(text, EXCERPT)
@@ -132,6 +141,8 @@ def _write_by(call: str, last: re.Pattern[str]) -> _Reader:
         handle = known(thread, fd, path)
         if handle is None or (handle.owner is None and recorder.stdio is not None):
             return False
+        if path[0] == "a":
+            return True
         if not recorder.changes:
             return True
         found = excerpt_in(text, EXCERPT)
@@ -164,7 +175,7 @@ def _write_by(call: str, last: re.Pattern[str]) -> _Reader:
 def _mmap(recorder: Recorder, thread: Thread, file: str, at: int, end: int | None, moment: Moment, rest: str) -> bool:
     match = _MMAP.match(rest)
     if match is None:
-        return False
+        return _MMAP_NOTHING.match(rest) is not None
     size, flags, digits, path, result = match.groups()
     fd = int(digits)
     handle = known(thread, fd, path)

@@ -156,11 +156,11 @@ class Picker:
                 core.general(thread, Where(file, line), ns_of(moment), name, rest)
             elif resumed is not None:
                 half = pending.get(pid)
-                if reader is not None and half is not None and half.name == resumed and rest[:1] == ")":
+                if reader is not None and half is not None and half.name == resumed and rest[:1] != " ":
                     thread = threads.get(pid)
                     if thread is not None and thread.first and half.file == file:
                         text = half.text
-                        text = (text[:-2] if text[-2:] == ", " else text) + rest
+                        text = text[:-2] + rest if rest[:1] == ")" and text[-2:] == ", " else text + rest
                         del pending[pid]
                         size = len(out)
                         if reader(recorder, thread, file, half.line, line, half.moment, text):
