@@ -11,7 +11,7 @@ from mcpdetect.ingest.opener import Stream
 
 __all__ = ["CHUNK", "NO_TIME", "ROOM", "CaptureFile", "Fault", "Packet", "PcapFile", "Run"]
 
-CHUNK = 1 << 18
+CHUNK = 1 << 16
 """Bytes read at a time: small enough for the processor's cache."""
 
 NO_TIME = -1
