@@ -29,7 +29,7 @@ RESOLVER = {
     "res_search",
 }
 """Functions of the C library that ask for names."""
-ASKS = {"egress/direct-ip/named.c", "egress/unexplained-host/fetch.c"}
+ASKS = {"egress/direct-ip/named.c", "egress/unexplained-host/fetch.c", "network/blocked/every.c"}
 """C programs that look names up with the C library; no other control may be able to."""
 
 SOURCES = sorted(

@@ -15,13 +15,12 @@ const report = "report: 3 files, 1 host\n"
 
 // The addresses are the program's own: nobody who starts it gives them.
 var places = map[string][2]string{
-	"tcp4":     {"tcp", "1.1.1.1:443"},
-	"tcp6":     {"tcp", "[2606:4700:4700::1111]:443"},
-	"udp4":     {"udp", "203.0.113.9:5140"},
-	"mapped":   {"tcp", "[::ffff:203.0.113.77]:443"},
-	"named":    {"tcp", "api.example.com:80"},
-	"nearby":   {"tcp", "[::1]:0"},
-	"intranet": {"tcp", "intranet.example.com:80"},
+	"tcp4":   {"tcp", "1.1.1.1:443"},
+	"tcp6":   {"tcp", "[2606:4700:4700::1111]:443"},
+	"udp4":   {"udp", "203.0.113.9:5140"},
+	"mapped": {"tcp", "[::ffff:203.0.113.77]:443"},
+	"named":  {"tcp", "api.example.com:80"},
+	"nearby": {"tcp", "[::1]:0"},
 }
 
 func talk(network, address string) {
@@ -36,16 +35,22 @@ func talk(network, address string) {
 	connection.Read(make([]byte, 64))
 }
 
+func fetch(url string) {
+	client := http.Client{Timeout: 5 * time.Second}
+	answer, err := client.Get(url)
+	if err == nil {
+		io.Copy(io.Discard, answer.Body)
+		answer.Body.Close()
+	}
+}
+
 func main() {
 	way := os.Args[1]
 	switch way {
 	case "url":
-		client := http.Client{Timeout: 5 * time.Second}
-		answer, err := client.Get("http://203.0.113.25:8080/in")
-		if err == nil {
-			io.Copy(io.Discard, answer.Body)
-			answer.Body.Close()
-		}
+		fetch("http://203.0.113.25:8080/in")
+	case "intranet":
+		fetch("http://intranet.example.com/status")
 	case "child":
 		exec.Command(os.Args[0], "tcp4").Run()
 	case "own-address":
