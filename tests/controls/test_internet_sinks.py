@@ -316,17 +316,28 @@ def test_tls_takes_only_what_the_table_lets_it(authority: Path, tmp_path: Path) 
 
 
 def test_the_journal_says_when_it_is_full_and_keeps_size_and_hash(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "journal.jsonl", most=10)
-    for data in (b"12345", b"123456", b"1"):
+    journal = Journal(tmp_path / "journal.jsonl", most=300)
+    for data in (b"12345", b"x" * 296, b"1"):
         journal.write("received", connection=1, layer="tcp", bytes=data)
     journal.close()
     lines = [json.loads(line) for line in (tmp_path / "journal.jsonl").read_text().splitlines()]
     assert [line["kind"] for line in lines] == ["received", "full", "received", "received"]
     assert [line["bytes"] for line in lines if line["kind"] == "received"] == ["MTIzNDU=", None, None]
     assert [(line["size"], line["sha256"]) for line in lines[2:]] == [
-        (6, hashlib.sha256(b"123456").hexdigest()),
+        (296, hashlib.sha256(b"x" * 296).hexdigest()),
         (1, hashlib.sha256(b"1").hexdigest()),
     ]
+
+
+def test_a_journal_that_becomes_too_long_counts_what_it_leaves_out(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal.jsonl", most=100)
+    for number in range(50):
+        journal.write("received", connection=number, layer="tcp", bytes=b"1")
+    journal.close()
+    lines = [json.loads(line) for line in (tmp_path / "journal.jsonl").read_text().splitlines()]
+    assert [line["connection"] for line in lines[:-1]] == list(range(len(lines) - 1))
+    assert (lines[-1]["kind"], lines[-1]["lines"]) == ("lost", 50 - len(lines) + 1)
+    assert 1 < len(lines) < 10
 
 
 @pytest.mark.parametrize(

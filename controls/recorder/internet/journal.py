@@ -18,6 +18,7 @@ Every line has ``t`` (epoch nanoseconds) and ``kind``:
 ``closed``      the end of a connection: ``by`` (``client``, ``sink``, ``idle``, ``error``)
 ``fault``       a mistake of the fake internet itself: ``why``; what it received then may be missing
 ``full``        the journal's limit was reached: from here on ``bytes`` is null, with ``size`` and ``sha256`` instead
+``lost``        how many ``lines`` were left out at the end, because the journal itself had become too long
 ==============  ====================================================================================================
 """
 
@@ -35,6 +36,8 @@ __all__ = ["MOST_BYTES", "Endpoint", "Journal"]
 
 MOST_BYTES = 64 * 1024 * 1024
 """Most received bytes that are kept; of more, only size and hash."""
+_LINES = 4
+"""How many times more the journal itself may take: of many small datagrams, most of it is not what they held."""
 
 Endpoint = tuple[str, int]
 """An address and a port."""
@@ -51,11 +54,15 @@ class Journal:
     def __init__(self, path: Path, most: int = MOST_BYTES) -> None:
         self._file = path.open("wb", buffering=0)
         self._left = most
+        self._room = _LINES * most
+        self._lost = 0
         self._connections = 0
         self._full = False
 
     def close(self) -> None:
-        """Close the file."""
+        """Write how many lines were left out, if any, and close the file."""
+        if self._lost:
+            self._file.write(json.dumps({"t": time.time_ns(), "kind": "lost", "lines": self._lost}).encode() + b"\n")
         self._file.close()
 
     def write(self, kind: str, **values: object) -> None:
@@ -79,7 +86,13 @@ class Journal:
         return {key: None, "size": len(value), "sha256": hashlib.sha256(value).hexdigest()}
 
     def _put(self, line: dict[str, object]) -> None:
-        self._file.write(json.dumps(line).encode() + b"\n")
+        data = json.dumps(line).encode() + b"\n"
+        if len(data) > self._room:
+            self._room = 0
+            self._lost += 1
+            return
+        self._room -= len(data)
+        self._file.write(data)
 
     def connection(self, peer: Endpoint, to: Endpoint, name: str | None) -> int:
         """Write that a connection came; return its number."""

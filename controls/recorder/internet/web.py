@@ -21,7 +21,7 @@ __all__ = ["Body", "Line", "Web", "host_of"]
 
 _MESSAGE = "application/dns-message"  # RFC 8484 section 6
 _JSON = "application/dns-json"
-_MOST_BODY = 4 * 1024 * 1024
+_MOST_BODY = 1024 * 1024
 _DNS_PORTS = (53, 853)
 
 
