@@ -72,6 +72,7 @@ class RunView:
         routed: addresses that a route leads to: datagrams left for them, or a datagram socket was connected.
         unrouted4: an IPv4 destination had no route.
         wired: some flow is on the wire.
+        unheard: requests for addresses (ARP) without answer, where nothing else is on the wire.
         lost_datagrams: datagrams left by the calls, yet nothing at all is on the wire.
         rejecting: name servers whose questions were answered with ICMP errors.
         calls_refused: a policy refuses calls whatever their destination.
@@ -87,6 +88,7 @@ class RunView:
     routed: set[str] = field(default_factory=set)
     unrouted4: bool = False
     wired: bool = False
+    unheard: list[Where] = field(default_factory=list)
     lost_datagrams: bool = False
     rejecting: set[str] = field(default_factory=set)
     calls_refused: bool = False
@@ -155,6 +157,8 @@ class Denial(Fact):
             elif passed:
                 view.reached4 = True
         view.lost_datagrams = sent and not view.wired
+        if not view.wired:
+            view.unheard = [packet.where for packet in self._unanswered()]
         return view
 
     def judge(self, target: Target, view: RunView) -> list[tuple[Attempt, Judgement]]:
@@ -186,6 +190,11 @@ class Denial(Fact):
             why = "a firewall rule logged it without saying what became of it"
             return Judgement(None, None, f"{why} ({line.where})", [line.where])
         return None
+
+    def _unanswered(self) -> list[NetPacket]:
+        """Return requests for addresses whose owner is never heard."""
+        answered = {packet.source for packet in self._arp}
+        return [packet for packet in self._arp if packet.address not in answered]
 
     def _judge(self, attempt: Attempt, target: Target, flow: NetFlow | None, view: RunView) -> Judgement:
         extra = [flow.where] if flow is not None else []
@@ -225,12 +234,8 @@ class Denial(Fact):
         if flow is not None:
             return _by_flow(attempt, flow, what, extra)
         if attempt.t_ns is not None and view.captured(attempt.t_ns):
-            answered = {packet.source for packet in self._arp}
-            unanswered = [
-                packet.where
-                for packet in self._arp
-                if packet.address not in answered and _near(packet.t_ns, attempt.t_ns, 3 * _MATCH_NS)
-            ]
+            near = (one for one in self._unanswered() if _near(one.t_ns, attempt.t_ns, 3 * _MATCH_NS))
+            unanswered = [packet.where for packet in near]
             if len(unanswered) > 1 or (unanswered and not view.wired):
                 return Judgement(True, "link-down", f"{what}; only address requests (ARP) are on the wire", unanswered)
             if view.lost_datagrams:
@@ -354,6 +359,9 @@ def _unrouted(attempt: Attempt, error: str, target: Target, flow: NetFlow | None
 def _host_unreachable(attempt: Attempt, flow: NetFlow | None, view: RunView, extra: list[Where]) -> Judgement:
     if flow is not None and flow.icmp:
         return _by_icmp(flow, extra)
+    if attempt.late and view.unheard and view.captured(attempt.t_ns):
+        why = f"{attempt.error}; only address requests (ARP) are on the wire"
+        return Judgement(True, "link-down", why, view.unheard[:2])
     if attempt.late:
         waited = (attempt.settled_ns or 0) - (attempt.t_ns or 0)
         if attempt.settled_ns is None or attempt.t_ns is None or waited >= _ADDRESS_WAIT_NS:

@@ -115,6 +115,13 @@ WITH_PACKETS: list[tuple[str, list[Event], bool | None, DenialMode | None]] = [
     ("gateway reject no-route: ICMP 3/0", [*refusal("ENETUNREACH"), flow(1, icmp=(3, 0))], True, "rejected-on-path"),
     ("something rejects on the way, its ICMP unseen", [*refusal("ENETUNREACH"), flow(1)], True, "rejected-on-path"),
     ("link down: one address request and nothing else", [*silent(), arp(1, S)], True, "link-down"),
+    ("link down: told at once, as others had asked before", [arp(1, S), *refusal("EHOSTUNREACH")], True, "link-down"),
+    (
+        "output reject admin: the address request was answered",
+        [arp(1, S), arp(2, S, source="10.77.0.1", address="10.77.0.2"), *refusal("EHOSTUNREACH")],
+        True,
+        "output-reject",
+    ),
     ("gateway drop: the SYN repeats", [*silent(), flow(1, syn=3)], True, "dropped-on-path"),
     ("gateway drop: one SYN, kept open", [*silent(), flow(1)], True, "dropped-on-path"),
     (
