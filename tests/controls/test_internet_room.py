@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 import struct
 import subprocess
 import sys
@@ -15,7 +16,10 @@ import zstandard
 import mcpdetect
 from controls.catalog import Control, Variant
 from controls.recorder.cell import GATEWAY4, Cell
+from controls.recorder.errors import RecorderError
 from controls.recorder.internet.names import address4
+from controls.recorder.internet.process import load_one, start
+from controls.recorder.internet.settings import Settings
 from controls.recorder.record import record
 from controls.recorder.tools import missing
 
@@ -239,3 +243,35 @@ def test_the_cells_name_server_passes_on_what_the_table_says(tmp_path: Path) -> 
     log = (tmp_path / "dnsmasq.log").read_text()
     assert "reply www.example.com is <CNAME>" in log
     assert f"reply cdn.example.net is {address4('cdn.example.net')}" in log
+
+
+def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("controls.recorder.internet.process._PACKAGES", ("h11", "no_such_package"))
+    with pytest.raises(RecorderError, match=r"needs more Python packages \(pip install no_such_package\)"):
+        start(Settings("answer", "", ""), os.getpid(), tmp_path / "said")
+
+
+def test_one_that_was_loaded_beforehand_serves_in_the_cells_namespace(tmp_path: Path) -> None:
+    load_one()
+    with Cell(tmp_path, names=NAMES, capture=False) as cell:
+        done = subprocess.run(
+            [
+                *("nsenter", f"--net=/proc/{cell.keeper}/ns/net", "--", sys.executable, "-c", ASKING),
+                json.dumps([GATEWAY4, [("www.example.com", 1, "udp")]]),
+            ],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+        cell.close_watchers()
+    assert json.loads(done.stdout)[0][0] != ""
+    lines = [json.loads(line) for line in (tmp_path / "internet.jsonl").read_text().splitlines()]
+    assert [(line["kind"], line["over"], line["name"]) for line in lines] == [("query", "dnsmasq", "www.example.com")]
+
+
+def test_one_that_cannot_start_says_why(tmp_path: Path) -> None:
+    (tmp_path / "authority").write_text("no key")
+    settings = Settings("answer", str(tmp_path / "nowhere/journal"), str(tmp_path / "authority"))
+    with pytest.raises(RecorderError, match=r"(?s)ended before it was ready.*No such file or directory: .*journal"):
+        start(settings, os.getpid(), tmp_path / "said")

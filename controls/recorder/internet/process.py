@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +19,7 @@ _ROOT = Path(__file__).resolve().parents[3]
 _START_SECONDS = 60.0
 """How long it may take to start, in an emulated machine on a busy host."""
 _WHAT = "fake internet"
+_PACKAGES = ("cryptography", "h11", "h2")
 _loaded: list[Background] = []
 
 
@@ -42,8 +44,11 @@ def start(settings: Settings, netns: int, said: Path) -> Background:
         said: file for what it says to standard error, where it is started now.
 
     Raises:
-        RecorderError: it did not come up; the message has what it said.
+        RecorderError: a Python package is missing, or it did not come up; the message has what it said.
     """
+    absent = [name for name in _PACKAGES if importlib.util.find_spec(name) is None]
+    if absent:
+        raise RecorderError(f"the fake internet needs more Python packages (pip install {' '.join(absent)})")
     if _loaded:
         one = _loaded.pop()
         settings.namespace = f"/proc/{netns}/ns/net"
