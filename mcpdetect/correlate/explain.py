@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -27,6 +27,7 @@ MAX_CALLS = 20_000
 """Most tool calls whose arguments are kept."""
 _SLACK_NS = 2_000_000_000
 """How long after its response a call's work may still show: children finish, buffers drain."""
+_DOTENV = "/.env"
 _SYSTEM = frozenset({"/", "/home", "/root", "/etc", "/usr", "/var", "/tmp", "/proc", "/opt"})  # noqa: S108
 
 
@@ -45,6 +46,7 @@ class Explanations(Fact):
     """Collects what is needed to explain findings, and explains them."""
 
     kinds: ClassVar[tuple[str, ...]] = ("file.open", "file.probe", "process.start", "mcp.message")
+    only: ClassVar[Mapping[str, str]] = {"file.probe": _DOTENV}
     uses: ClassVar[tuple[type[Fact], ...]] = (Processes,)
 
     def __init__(self, run: Run, *uses: Fact) -> None:
@@ -80,7 +82,7 @@ class Explanations(Fact):
 
     def _looked(self, process: str | None, path: str | None) -> None:
         """Note the directories in which a process looked for a dotenv file."""
-        if process is not None and path is not None and "/.env" in path:
+        if process is not None and path is not None and _DOTENV in path:
             directory, _, name = path.rpartition("/")
             if name.startswith(".env"):
                 searched = self._searched.setdefault(process, set())

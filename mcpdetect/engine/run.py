@@ -19,6 +19,7 @@ from mcpdetect.model.observation import Observation
 from mcpdetect.model.result import CheckResult, Finding, Limit, Result
 from mcpdetect.model.trace import TraceSource
 from mcpdetect.model.vocabulary import Proof, VerdictWord, level_at_least
+from mcpdetect.model.wanted import Wanted
 
 __all__ = ["MAX_PLACES", "run_checks"]
 
@@ -190,12 +191,22 @@ def _feed(source: TraceSource, facts: list[_FactSlot], slots: list[_Slot]) -> No
             wanted.add(kind)
             if slot.crash is None:
                 table.setdefault(kind, []).append(slot)
-    for event in source.events(frozenset(wanted)):
+    for event in source.events(Wanted(wanted, _texts(fact_table, slots))):
         kind = event.kind
         for fact_slot in fact_table.get(kind, ()):
             _feed_fact(fact_slot, event, table)
         for slot in table.get(kind, ()):
             _feed_slot(slot, event, table)
+
+
+def _texts(facts: dict[str, list[_FactSlot]], slots: list[_Slot]) -> dict[str, set[str]]:
+    """Return what the events of a kind must hold, for kinds of which all who ask use no others."""
+    asked = {kind for slot in slots for kind in slot.kind.spec.kinds}
+    return {
+        kind: {fact_slot.fact.only[kind] for fact_slot in askers}
+        for kind, askers in facts.items()
+        if kind not in asked and all(kind in fact_slot.fact.only for fact_slot in askers)
+    }
 
 
 def _feed_fact(fact_slot: _FactSlot, event: Event, table: dict[str, list[_Slot]]) -> None:

@@ -97,7 +97,7 @@ class GvisorLog:
         feeder.end()
         self._describe(core, times, totals, feeder.filtered)
         count += len(out)
-        self._observation.counts["events"] = count
+        self._observation.counts["events"] = count + core.recorder.passed
         yield from out[:]
 
     def _describe(self, core: Core, times: Times, totals: Totals, filtered: str) -> None:

@@ -133,7 +133,7 @@ def _look(
     if base is not None and base.startswith("/memfd:"):
         return False
     path, certain = recorder.names.absolute(written, base or directory.cwd, directory, thread.table, process or "")
-    if recorder.probes:
+    if recorder.looks_at(path):
         recorder.out.append(
             file_probe(
                 Where(*where),
@@ -163,7 +163,7 @@ def _look_open(
     path = match[1]
     if path.startswith("/memfd:"):
         return False
-    if recorder.probes:
+    if recorder.looks_at(path):
         recorder.out.append(
             file_probe(
                 Where(*where), ns_of(moment), name, 0, None, "stat", path, True, "", thread.process.id, thread.number

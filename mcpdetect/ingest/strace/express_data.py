@@ -216,6 +216,8 @@ def _list(recorder: Recorder, thread: Thread, file: str, at: int, end: int | Non
     handle = known(thread, int(digits), path)
     if handle is None:
         return False
+    if not recorder.looks_at(path):
+        return True
     recorder.out.append(
         file_probe(
             Where(file, at, end),

@@ -99,5 +99,5 @@ class StraceLog:
             totals = Totals(feeder.line, blocks.size, blocks.cut_lines, stream.damaged, feeder.attached)
             describe(self._observation, core, times, totals, self._declared)
         count += len(out)
-        self._observation.counts["events"] = count
+        self._observation.counts["events"] = count + core.recorder.passed
         yield from out[:]

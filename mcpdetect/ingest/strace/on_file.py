@@ -154,7 +154,7 @@ def on_probe(call: Call, recorder: Recorder) -> None:
     else:
         operation, index, at = _PROBES[call.name]
         path, certain, written = resolve(call, recorder, index, at)
-    if not recorder.wants("file.probe"):
+    if not recorder.looks_at(path):
         return
     recorder.emit(
         FileProbe(

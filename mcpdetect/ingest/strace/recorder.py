@@ -13,6 +13,7 @@ from mcpdetect.ingest.strace.values import Decoration, descriptor
 from mcpdetect.ingest.strace.world import World
 from mcpdetect.model.event import Event
 from mcpdetect.model.place import Where
+from mcpdetect.model.wanted import Wanted
 
 if TYPE_CHECKING:
     from mcpdetect.ingest.strace.stdio import Stdio
@@ -31,6 +32,7 @@ class Recorder:
         out: events made and not yet handed on.
         world, names, account: processes, file names, losses.
         opens, reads, changes, probes: events of files that are wanted.
+        passed: events that were wanted and not made, since nobody would look at them.
         reads_sends, reads_receives: some wanted kind needs the payload of sends, of receives.
         expected: children that have no line yet, by identity of the thread object.
         rings: io_uring instances, whether the kernel polls them, and their handles.
@@ -48,6 +50,8 @@ class Recorder:
         self.reads = "file.read" in wanted
         self.changes = "file.change" in wanted
         self.probes = "file.probe" in wanted
+        self._texts = wanted.texts.get("file.probe") if isinstance(wanted, Wanted) else None
+        self.passed = 0
         self.reads_sends = bool(wanted & {"socket.send", *_OUT_OF_SENDS})
         self.reads_receives = bool(wanted & {"socket.receive", *_OUT_OF_SENDS})
         self.expected: dict[int, tuple[Thread, Where, str]] = {}
@@ -63,6 +67,19 @@ class Recorder:
     def wants(self, kind: str) -> bool:
         """Whether events of this kind were asked for."""
         return kind in self.wanted
+
+    def looks_at(self, path: str | None) -> bool:
+        """Whether anybody looks at ``file.probe`` events of this path."""
+        if not self.probes:
+            return False
+        if self._texts is None:
+            return True
+        if path is not None:
+            for text in self._texts:
+                if text in path:
+                    return True
+        self.passed += 1
+        return False
 
     def emit(self, event: Event) -> None:
         """Hand an event on."""

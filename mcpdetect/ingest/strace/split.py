@@ -121,7 +121,7 @@ class StraceFiles:
         )
         describe(self._observation, core, times, totals, self._declared)
         self._observation.counts["files"] = len(files)
-        self._observation.counts["events"] = count + len(out)
+        self._observation.counts["events"] = count + len(out) + core.recorder.passed
         yield from out[:]
 
     def _member(self, index: int) -> Member:
