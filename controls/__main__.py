@@ -17,7 +17,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 
-from controls.auditing import Audit
 from controls.catalog import Control, Variant, controls
 from controls.labelling import draft
 from controls.pool import Failed, each, guests_at_once
@@ -26,8 +25,6 @@ from controls.recorder.errors import RecorderError
 from controls.recorder.shells import SHELLS, open_shell
 from controls.working import AuditTask, Task, audit_target, record_case, verify_case
 from mcpdetect.errors import McpDetectError
-from mcpdetect.model.text import shown
-from mcpdetect.model.vocabulary import LEVELS
 
 __all__ = ["main"]
 
@@ -112,31 +109,23 @@ def _verify(chosen: list[tuple[Control, Variant]], options: argparse.Namespace) 
 
 def _audit(options: argparse.Namespace) -> int:
     """Audit servers and print what became of each; return the exit status."""
+    from controls.auditreport import told
     from controls.registry import update
+    from controls.serverlist import chosen
 
-    tasks = [AuditTask(target, options.out, tuple(options.argument)) for target in options.target]
+    targets = [server.target for one in options.target for server in chosen(one)]
+    tasks = [AuditTask(target, options.out, tuple(options.argument)) for target in targets]
     with Progress(len(tasks), "auditing", ("whole", "broke", "failed")) as progress:
         for task, found in each(audit_target, tasks, where=options.shell, jobs=_jobs(options)):
             if isinstance(found, Failed):
                 progress.done(task.target.partition(":")[0], "failed", f"{task.target}: {found.why}", wrong=True)
                 continue
             word = "whole" if found.broke is None else "broke"
-            progress.done(task.target.partition(":")[0], word, "\n".join(_told(found)))
+            progress.done(task.target.partition(":")[0], word, "\n".join(told(found)))
             if options.registry is not None:
                 update(options.registry, [found], options.shell, datetime.datetime.now(datetime.UTC).date())
     print(progress.table())
     return _WRONG if progress.count("broke") + progress.count("failed") else _DONE
-
-
-def _told(found: Audit) -> Iterator[str]:
-    """Yield the lines about one server."""
-    yield f"{found.target} {found.version}".rstrip()
-    for step in found.steps:
-        word = {True: "ok", False: "broke", None: "-"}[step.ok]
-        yield f"  {step.name:16} {word:6} {shown(step.detail, 300)}{f'  ({step.where})' if step.where else ''}"
-    for one in found.result.checks if found.result is not None else ():
-        worst = max((item.level for item in one.findings), key=LEVELS.index, default=None)
-        yield f"  {one.check:24} {one.verdict}" + (f" ({len(one.findings)}, {worst})" if worst else "")
 
 
 def _image() -> int:
@@ -191,7 +180,12 @@ def _parser() -> argparse.ArgumentParser:
     recording.add_argument("--out", type=Path, default=Path("corpus"), help="where bundles go (default: corpus)")
     verifying.add_argument("--out", type=Path, help="keep the recordings here (default: they go away)")
     auditing.add_argument("--out", type=Path, default=Path("audits"), help="where bundles go (default: audits)")
-    auditing.add_argument("target", nargs="+", help="npm:NAME[@VERSION], pypi:NAME[==VERSION] or command:ARGV")
+    auditing.add_argument(
+        "target",
+        nargs="+",
+        help="npm:NAME[@VERSION], pypi:NAME[==VERSION] or command:ARGV; "
+        "listed or listed:microvm are those of controls/servers.yaml",
+    )
     auditing.add_argument("--argument", action="append", default=[], help="an argument for the server; repeatable")
     auditing.add_argument("--registry", type=Path, help="JSON file that keeps what became of each server")
     for one in (recording, verifying, labelling):

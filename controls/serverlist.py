@@ -12,7 +12,7 @@ from mcpdetect.data.loader import line_of, load_yaml
 from mcpdetect.errors import ConfigError
 from mcpdetect.model.inputs import ExpectedHost
 
-__all__ = ["SERVERS", "Server", "name_of", "named", "servers"]
+__all__ = ["SERVERS", "Server", "chosen", "name_of", "named", "servers"]
 
 SERVERS = Path(__file__).resolve().parent / "servers.yaml"
 """The list that is shipped."""
@@ -129,6 +129,25 @@ def named(target: str, path: Path = SERVERS) -> Server:
             server.microvm,
         )
     return Server(target)
+
+
+def chosen(target: str, path: Path = SERVERS) -> list[Server]:
+    """Return the servers that a word of the command line stands for.
+
+    Args:
+        target: as for ``Server.target``, ``listed`` for the whole list, ``listed:microvm`` for those of it that are
+            audited in a guest too.
+        path: the list.
+
+    Raises:
+        RecorderError: the target is of no known form.
+        ConfigError: the list is wrong.
+    """
+    if target == "listed":
+        return servers(path)
+    if target == "listed:microvm":
+        return [server for server in servers(path) if server.microvm]
+    return [named(target, path)]
 
 
 class _Entry:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from controls.recorder.errors import RecorderError
-from controls.serverlist import Server, name_of, named, servers
+from controls.serverlist import Server, chosen, name_of, named, servers
 from mcpdetect.errors import ConfigError
 from mcpdetect.model.inputs import ExpectedHost
 
@@ -130,3 +130,12 @@ def test_no_token_of_the_shipped_list_is_anything_but_a_canary() -> None:
                 checked += 1
                 assert value.endswith("{canary}"), (server.target, name)
     assert checked >= 25
+
+
+def test_a_word_stands_for_the_list_the_guests_part_of_it_or_one_server(tmp_path: Path) -> None:
+    path = written(tmp_path, GOOD)
+    assert chosen("listed", path) == servers(path)
+    assert chosen("listed:microvm", path) == [FIRST]
+    assert chosen("pypi:x==1", path) == [Server("pypi:x==1")]
+    with pytest.raises(RecorderError, match=r"^listed:netns: a server is npm:NAME"):
+        chosen("listed:netns", path)
