@@ -1,6 +1,7 @@
 """Guests for real: the same verdicts as in namespaces, no way out, and a word for whatever goes wrong."""
 
 import asyncio
+import contextlib
 import io
 import json
 import os
@@ -8,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tarfile
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +24,7 @@ from controls.recorder.microvm.frames import MAX_FRAME, Port, code_frame, unpack
 from controls.recorder.microvm.guest import Guest, GuestLost
 from controls.recorder.microvm.image import Image, image_folder
 from controls.recorder.microvm.shell import MicroVM
+from controls.recorder.prune import prune
 from controls.recorder.record import record
 from controls.verifying import differences
 from mcpdetect.api import check
@@ -212,3 +215,50 @@ def test_only_plain_files_of_a_guest_are_unpacked(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["strace.log"]
     with pytest.raises(tarfile.TarError):
         unpack(b"no tar", tmp_path)
+
+
+@guest_needed
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_an_interrupted_boot_leaves_no_process_and_no_more_than_a_folder_to_prune(
+    how: signal.Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # QEMU runs as nobody: pytest's own folders are closed to it.
+    with tempfile.TemporaryDirectory() as scratch:
+        Path(scratch).chmod(0o755)
+        command = [sys.executable, "-m", "controls", "record", "egress/direct-ip/c-tcp4", "--shell", "microvm"]
+        with subprocess.Popen(
+            [*command, "--out", f"{scratch}/out"],
+            cwd=ROOT,
+            env={**os.environ, "TMPDIR": scratch},
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as recorder:
+            guest = Guest(image())
+            end = time.monotonic() + 60.0
+            while not (folders := list(Path(scratch).glob("mcpdetect-vm-*"))):
+                assert time.monotonic() < end
+                time.sleep(0.01)
+            guest._folder = folders[0]
+            pid = 0
+            while not pid:
+                assert time.monotonic() < end
+                with contextlib.suppress(AssertionError):
+                    pid = qemu_of(guest)
+            recorder.send_signal(how)
+            assert recorder.stderr is not None
+            said = recorder.stderr.read()
+            assert recorder.wait(60) == (-9 if how == signal.SIGKILL else 130)
+        if how != signal.SIGKILL:
+            assert said.splitlines()[-1:] == ["interrupted; what was under way is taken down"], said
+            assert list(Path(scratch).iterdir()) == []
+        while Path(f"/proc/{pid}").exists():
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        left = sorted(Path(scratch).glob("mcpdetect-*"))
+        assert bool(left) is (how == signal.SIGKILL)
+        monkeypatch.setattr(tempfile, "tempdir", scratch)
+        monkeypatch.setenv(
+            "MCPDETECT_CACHE", f"{scratch}/cache"
+        )  # an image of another version is not this test's to remove
+        assert prune() == left
+        assert list(Path(scratch).glob("mcpdetect-*")) == []
