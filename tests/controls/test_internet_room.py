@@ -15,6 +15,7 @@ import zstandard
 
 import mcpdetect
 from controls.catalog import Control, Variant
+from controls.recorder.background import wait_until
 from controls.recorder.cell import GATEWAY4, Cell
 from controls.recorder.errors import RecorderError
 from controls.recorder.internet.names import address4
@@ -275,3 +276,24 @@ def test_one_that_cannot_start_says_why(tmp_path: Path) -> None:
     settings = Settings("answer", str(tmp_path / "nowhere/journal"), str(tmp_path / "authority"))
     with pytest.raises(RecorderError, match=r"(?s)ended before it was ready.*No such file or directory: .*journal"):
         start(settings, os.getpid(), tmp_path / "said")
+
+
+def test_a_burst_of_datagrams_is_all_in_the_journal(tmp_path: Path) -> None:
+    burst = """
+import socket
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+    for number in range(2000):
+        sock.sendto(str(number).encode(), (f"203.0.113.{number % 250}", 1000 + number))
+"""
+    with Cell(tmp_path, capture=False) as cell:
+        subprocess.run(
+            ["nsenter", f"--net=/proc/{cell.keeper}/ns/net", "--", sys.executable, "-c", burst], timeout=60, check=True
+        )
+        wanted = b'"to": ["203.0.113.249", 2999]'
+        wait_until(lambda: wanted in (tmp_path / "internet.jsonl").read_bytes(), "the last datagram", 30.0)
+        cell.close_watchers()
+    lines = [json.loads(line) for line in (tmp_path / "internet.jsonl").read_text().splitlines()]
+    assert [(line["kind"], line["to"]) for line in lines] == [
+        ("datagram", [f"203.0.113.{number % 250}", 1000 + number]) for number in range(2000)
+    ]
+    assert [base64.b64decode(line["bytes"]) for line in lines] == [str(number).encode() for number in range(2000)]

@@ -23,6 +23,10 @@ __all__ = ["Datagrams"]
 DNS, NTP = 53, 123
 
 _MOST = 65536
+_AT_ONCE = 64
+_BUFFER = 64 * 1024 * 1024
+_SO_RCVBUFFORCE, _SO_RXQ_OVFL = 33, 40  # asm-generic/socket.h
+_COUNT = struct.Struct("=I")
 _IP_TRANSPARENT, _IP_RECVORIGDSTADDR = 19, 20  # linux/in.h
 _IPV6_RECVORIGDSTADDR, _IPV6_TRANSPARENT = 74, 75  # linux/in6.h
 _NTP_EPOCH = 2_208_988_800  # seconds from 1900 to 1970, RFC 5905 section 6
@@ -40,6 +44,7 @@ class Datagrams:
         self._names = names
         self._journal = journal
         self._sockets: list[socket.socket] = []
+        self._dropped: dict[socket.socket, int] = {}
         self._waiting: set[asyncio.Task[None]] = set()
 
     def open(self, port: int, *, transparent: bool = True) -> int:
@@ -68,9 +73,13 @@ class Datagrams:
 
     def _arrived(self, sock: socket.socket) -> None:
         with contextlib.suppress(BlockingIOError):
-            data, extra, _, peer = sock.recvmsg(_MOST, 128)
-            to = _destination(sock, extra)
-            self._take(sock, data, (peer[0], peer[1]), to)
+            for _ in range(_AT_ONCE):
+                data, extra, _, peer = sock.recvmsg(_MOST, 256)
+                dropped = next((_COUNT.unpack(raw)[0] for _, kind, raw in extra if kind == _SO_RXQ_OVFL), 0)
+                if dropped > self._dropped.get(sock, 0):
+                    self._journal.write("dropped", datagrams=dropped - self._dropped.get(sock, 0))
+                    self._dropped[sock] = dropped
+                self._take(sock, data, (peer[0], peer[1]), _destination(sock, extra))
 
     def _take(self, sock: socket.socket, data: bytes, peer: Endpoint, to: Endpoint) -> None:
         self._journal.write(
@@ -102,7 +111,9 @@ def _socket(family: int, *, transparent: bool) -> socket.socket:
     four = family == socket.AF_INET
     if not four:
         one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+    one.setsockopt(socket.SOL_SOCKET, _SO_RXQ_OVFL, 1)
     if transparent:
+        one.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _BUFFER)
         if four:
             one.setsockopt(socket.IPPROTO_IP, _IP_TRANSPARENT, 1)
             one.setsockopt(socket.IPPROTO_IP, _IP_RECVORIGDSTADDR, 1)

@@ -15,6 +15,7 @@ Every line has ``t`` (epoch nanoseconds) and ``kind``:
                 ``bytes``
 ``tunnel``      a proxy request that was granted: ``to``
 ``datagram``    a UDP datagram: ``peer``, ``to``, ``name``, ``bytes``
+``dropped``     how many ``datagrams`` the kernel had no room for since the line before
 ``closed``      the end of a connection: ``by`` (``client``, ``sink``, ``idle``, ``error``)
 ``fault``       a mistake of the fake internet itself: ``why``; what it received then may be missing
 ``full``        the journal's limit was reached: from here on ``bytes`` is null, with ``size`` and ``sha256`` instead
