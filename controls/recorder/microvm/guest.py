@@ -38,7 +38,7 @@ __all__ = ["Guest", "GuestLost"]
 _QEMU = "qemu-system-x86_64"
 _TAG = "ready"
 _NOBODY = "65534"
-_BOOT_SECONDS = 120.0
+_BOOT_SECONDS = 300.0
 _CONSOLE_LINES = 25
 _PANIC = "Kernel panic"
 # The clock must not be calibrated: on a busy host, without acceleration, that can take forever (kernel-parameters). Nor
