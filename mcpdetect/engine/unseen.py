@@ -14,6 +14,7 @@ __all__ = ["GUARDS", "Watched"]
 GUARDS: dict[str, str] = {
     "process.start": "a child that strace did not follow would go unnoticed",
     "kernel.notable": "calls made through io_uring, or from another namespace, would go unnoticed",
+    "socket.connect": "work that is handed to a program outside the trace would go unnoticed",
 }
 """Event kinds that a filtered system call trace must show before absence in it means anything: what they would tell
 of are ways out of its sight."""

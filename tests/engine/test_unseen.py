@@ -20,6 +20,8 @@ FILTERED = {
     "process.start": "process.start was not traced in full: a child that strace did not follow would go unnoticed",
     "kernel.notable": "kernel.notable was not traced in full: "
     "calls made through io_uring, or from another namespace, would go unnoticed",
+    "socket.connect": "socket.connect was not traced in full: "
+    "work that is handed to a program outside the trace would go unnoticed",
 }
 
 
@@ -32,7 +34,7 @@ def opening(line: int) -> FileOpen:
 
 
 def log(*kinds: str, proof: Proof = "declared", losses: list[Loss] | None = None) -> Observation:
-    watched = kinds or ("file.open", "process.start", "kernel.notable")
+    watched = kinds or ("file.open", "process.start", "kernel.notable", "socket.connect")
     return replace(observed("syscalls", *watched, proof=proof, losses=losses), format="strace")
 
 
