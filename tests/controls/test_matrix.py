@@ -179,3 +179,18 @@ def test_a_control_without_variants_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         load(tmp_path, "plants: x\nvariants: {}\n")
     assert (caught.value.problem, caught.value.place) == ("a control needs variants", "line 1")
+
+
+def test_the_example_of_the_guide_makes_what_the_guide_says(tmp_path: Path) -> None:
+    guide = (Path(__file__).parents[2] / "controls/README.md").read_text()
+    example = next(block for block in guide.split("```yaml\n")[1:] if block.startswith("matrices:")).partition("```")[0]
+    control = load(tmp_path, "plants: something\n" + example)
+    assert list(control.variants) == ["perl-tcp4", "go-tcp4", "go-denied"]
+    assert "This makes `perl-tcp4`, `go-tcp4` and `go-denied`" in guide
+    assert control.variants["go-denied"].axes == {
+        "runtime": "go",
+        "family": "ipv4",
+        "transport": "tcp",
+        "denial": "no-route",
+    }
+    assert control.variants["perl-tcp4"].run == ("/usr/bin/perl", "{control}/reach.pl", "tcp4")
