@@ -59,14 +59,24 @@ def _write(out: BinaryIO, source: TraceSource, form: Form) -> int:
     written = 0
     refused: dict[tuple[Channel, str], Loss] = {}
     buffer = bytearray(b"\n")
+    size = 1
+    full = min(_BLOCK, MAX_VALUE)  # an event that is too long fills the buffer, so its length is looked at only then
     for event in source.events(_EVERY_KIND):
         if written:
             buffer += between
-        _append(event, buffer, refused)
+        try:
+            encode_into(event, buffer, -1)
+        except UnicodeEncodeError:
+            buffer[size + (len(between) if written else 0) :] = _text(event)
         written += 1
-        if len(buffer) >= _BLOCK:
+        before, size = size, len(buffer)
+        if size >= full:
+            if size - before > MAX_VALUE:
+                before += len(between) if written > 1 else 0
+                _check_length(event, buffer, before, refused)
             out.write(buffer)
             buffer.clear()
+            size = 0
     observations = [_text(_with_losses(observation, refused)) for observation in source.observations()]
     if written:
         buffer += b"\n"
@@ -78,13 +88,8 @@ def _write(out: BinaryIO, source: TraceSource, form: Form) -> int:
     return written
 
 
-def _append(event: Event, buffer: bytearray, refused: dict[tuple[Channel, str], Loss]) -> None:
-    """Encode one event; one too long to be read again becomes ``unparsed`` and a loss."""
-    before = len(buffer)
-    try:
-        encode_into(event, buffer, -1)
-    except UnicodeEncodeError:
-        buffer[before:] = _text(event)
+def _check_length(event: Event, buffer: bytearray, before: int, refused: dict[tuple[Channel, str], Loss]) -> None:
+    """Replace an event, encoded from ``before`` on, that is too long to be read again: by ``unparsed`` and a loss."""
     if len(buffer) - before <= MAX_VALUE:
         return
     channel = channel_of(event)
