@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ipaddress import ip_address
 from pathlib import Path
 
-__all__ = ["dns_only", "packets", "write_pcap", "write_pcapng"]
+__all__ = ["dns_only", "packets", "small_flows", "write_pcap", "write_pcapng"]
 
 _BEGIN = 1_796_000_000_000_000
 _CLIENT = {4: ip_address("10.77.0.2").packed, 6: ip_address("fd77::2").packed}
@@ -58,11 +58,11 @@ def _hello(name: str) -> bytes:
     return b"\x16\x03\x01" + struct.pack("!H", len(handshake)) + handshake
 
 
-def _lookup(chance: random.Random, version: int, name: str) -> Iterator[bytes]:
+def _lookup(chance: random.Random, version: int, name: str, ports: int = 64) -> Iterator[bytes]:
     client, server = _CLIENT[version], _SERVER[version]
     kind = chance.choices([1, 28, 65, 16], [60, 30, 6, 4])[0]
-    # a forwarder asks from few ports, so that names are many packets of few flows
-    ident, port = chance.randrange(65536), 40_000 + chance.randrange(64)
+    # a forwarder asks from few ports, so that names are many packets of few flows; a program from a new one each time
+    ident, port = chance.randrange(65536), 65_535 - chance.randrange(ports)
     question = _labels(name) + struct.pack("!HH", kind, 1)
     yield _frame(
         version, 17, client, server, _udp(port, 53, struct.pack("!HHHHHH", ident, 0x100, 1, 0, 0, 0) + question)
@@ -73,7 +73,9 @@ def _lookup(chance: random.Random, version: int, name: str) -> Iterator[bytes]:
     yield _frame(version, 17, server, client, _udp(53, port, head + question + answer))
 
 
-def _connection(chance: random.Random, version: int, name: str) -> Iterator[bytes]:
+def _connection(
+    chance: random.Random, version: int, name: str, sizes: tuple[int, ...] = (1, 2, 4, 8, 60)
+) -> Iterator[bytes]:
     client, server = _CLIENT[version], _SERVER[version]
     port, secure = chance.randrange(1024, 65000), chance.random() < 0.7
     remote = 443 if secure else 80
@@ -89,7 +91,7 @@ def _connection(chance: random.Random, version: int, name: str) -> Iterator[byte
     yield back(500, 18)
     yield out(101, 16)
     yield out(101, 24, request)
-    size, segments = 1400, chance.choice([1, 2, 4, 8, 60])
+    size, segments = 1400, chance.choice(sizes)
     for number in range(segments):
         yield back(501 + number * size, 24, b"\x17\x03\x03\x05\x73" + bytes(size - 5))
         if number % 2:
@@ -113,6 +115,19 @@ def packets(count: int, seed: int = 7) -> Iterator[bytes]:
         if chance.random() < 0.2:
             echo = struct.pack("!BBHHH", 8 if version == 4 else 128, 0, 0, 1, left & 0xFFFF) + bytes(56)
             group.append(_frame(version, 1 if version == 4 else 58, _CLIENT[version], _SERVER[version], echo))
+        yield from group[:left]
+        left -= min(left, len(group))
+
+
+def small_flows(count: int, seed: int = 7) -> Iterator[bytes]:
+    """Yield ``count`` frames, over half of them names, each asked from a new port, and short connections."""
+    chance = random.Random(seed)  # noqa: S311
+    names = [f"host-{number:x}.example.com" for number in range(4000)]
+    left = count
+    while left:
+        version = 4 if chance.random() < 0.7 else 6
+        group = [frame for _ in range(6) for frame in _lookup(chance, version, chance.choice(names), 60_000)]
+        group += _connection(chance, version, chance.choice(names), (1, 2, 4))
         yield from group[:left]
         left -= min(left, len(group))
 

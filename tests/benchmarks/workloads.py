@@ -172,6 +172,13 @@ def packets(setting: Setting) -> Iterator[Row]:
 
     yield from _compare("pcap", side("packets", path), others, note)
     yield from _compare("pcapng", side("packets", other), {"pcap": (side("packets", path), 1.2, True)}, note)
+    small = setting.folder / "small.pcap"
+    packet_input.write_pcap(small, packet_input.small_flows(count))
+    size = small.stat().st_size
+    others = _packet_peers(setting, small, 6.0, 10.0, 1.5)
+    if _installed("capinfos"):
+        others["capinfos -c"] = (program("capinfos", "-c", small), 15.0, True)
+    yield from _compare("pcap of small flows", side("packets", small), others, note)
     only = setting.folder / "dns.pcap"
     packet_input.write_pcap(only, packet_input.dns_only(count))
     size = only.stat().st_size
