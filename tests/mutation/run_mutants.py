@@ -35,6 +35,8 @@ sys.path[:0] = [str(Path(__file__).parents[2])]
 from kills import ROOT, Kill, Lab, Reached, dotted, parsed  # noqa: E402
 from mutants import Mutant, essence  # noqa: E402
 
+from mcpdetect.correlate.residues import Residues, spoils  # noqa: E402
+from mcpdetect.data.residues import residues  # noqa: E402
 from mcpdetect.engine.discovery import detectors  # noqa: E402
 from mcpdetect.score.corpus import Case, Corpus, load_cases  # noqa: E402
 
@@ -87,6 +89,9 @@ def checks_of(path: Path) -> list[str]:
     for check, detector in detectors().items():
         seen: set[str] = set()
         pending = [detector.__module__]
+        # The engine looks for residues wherever one could spoil the check's claim.
+        if any(spoils(residue, detector.spec) for residue in residues()):
+            pending.append(Residues.__module__)
         while pending:
             name = pending.pop()
             if name not in seen:
