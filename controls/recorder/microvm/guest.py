@@ -22,6 +22,7 @@ from pathlib import Path
 
 from qemu.qmp import EventListener, QMPClient
 from qemu.qmp.error import QMPError
+from qemu.qmp.protocol import ConnectError
 from qemu.qmp.qmp_client import ExecuteError
 
 from controls.recorder.background import Background
@@ -216,8 +217,7 @@ class Guest:
         with (self._folder / "qemu.txt").open("wb") as said:
             self._qemu = Background("qemu", self.command(), stderr=said, stdout=said)
         self._port = await self._connect()
-        self._qmp = QMPClient("recorder")
-        await self._qmp.connect(str(self._folder / "qmp"))
+        self._qmp = await self._monitor()
         await self._expect(b"booted", self._boot_seconds)
         await self._port.send(code_frame())
         await self._expect(b"ready", self._boot_seconds)
@@ -234,6 +234,20 @@ class Guest:
                     said = (self._folder / "qemu.txt").read_text(errors="backslashreplace").strip()
                     raise RecorderError(f"qemu did not start: {said or error}") from error
                 await asyncio.sleep(0.01)
+
+    async def _monitor(self) -> QMPClient:
+        """Connect to QEMU's monitor, which may listen a moment later than the port does."""
+        end = time.monotonic() + 20.0
+        while True:
+            client = QMPClient("recorder")
+            try:
+                await client.connect(str(self._folder / "qmp"))
+            except (ConnectError, OSError) as error:
+                if not self.alive or time.monotonic() > end:
+                    raise RecorderError(f"qemu's monitor cannot be reached: {error}") from error
+                await asyncio.sleep(0.01)
+            else:
+                return client
 
     async def _expect(self, wanted: bytes, seconds: float) -> None:
         got = await self._answer(seconds)
