@@ -132,7 +132,7 @@ def test_ablation_says_the_same_of_a_recording_with_probes_and_one_without(tmp_p
         bundle = record(control, control.variants["c-tcp4"], tmp_path / str(probe), probe=probe)
         recording = Recording(bundle, detectors())
         ablated = [*channel_ablations(recording), *class_ablations(recording)]
-        assert len(ablated) == 20
+        assert len(ablated) == 28
         said.append(
             [{name: (one.verdict, len(one.findings)) for name, one in item.results.items()} for item in ablated]
         )
