@@ -116,4 +116,4 @@ def test_control_groups_of_dead_recorders_are_pruned(tmp_path: Path, monkeypatch
     for name in (living, f"memory/{living}", dead, f"pids/{dead}", f"pids/{dead}.d"):
         (tmp_path / name).mkdir(parents=True)
     assert prune._groups() == [tmp_path / dead, tmp_path / "pids" / dead]
-    assert sorted(path.name for path in tmp_path.rglob("mcpdetect-*")) == [living, living, f"{dead}.d"]
+    assert sorted(path.name for path in tmp_path.rglob("mcpdetect-*")) == sorted([living, living, f"{dead}.d"])
