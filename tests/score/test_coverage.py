@@ -19,7 +19,7 @@ from mcpdetect.report.coverage_page import badge_json, coverage_json, coverage_p
 from mcpdetect.report.coverage_plot import trend_svg
 from mcpdetect.report.schema import schema
 from mcpdetect.score.corpus import Corpus
-from mcpdetect.score.coverage import Counts, Coverage, Mutants, ReadingMutants
+from mcpdetect.score.coverage import Counts, Coverage
 from mcpdetect.score.history import Change, changes, facts, load_coverage, load_excuses, load_history
 from mcpdetect.score.measure import load_mutants, measure
 
@@ -383,26 +383,3 @@ def test_wrong_usage_of_the_history(root: Path, capsys: pytest.CaptureFixture[st
     code, _, err = said(capsys, *append(root, "HEAD"))
     assert code == 4
     assert "a commit is 40 hexadecimal digits" in err
-
-
-def test_results_of_a_mutation_run_are_read_or_refused(tmp_path: Path) -> None:
-    path = tmp_path / "mutation.json"
-    assert load_mutants(path) == ({}, {})
-    check = {"mutants": 10, "killed": 7, "own_mutants": 3, "own_killed": 2}
-    read = {"mutants": 90, "unreached": 50, "planted": 8, "killed": 5}
-    path.write_text(json.dumps({"summary": {"checks": {"a.b": check}, "reading": {"pcap": read}}}), "utf-8")
-    assert load_mutants(path) == ({"a.b": Mutants(10, 7, 3, 2)}, {"pcap": ReadingMutants(90, 50, 8, 5)})
-    for text, key in (("[]", "checks"), ('{"summary": {}}', "checks"), ('{"summary": {"checks": {}}}', "reading")):
-        path.write_text(text, "utf-8")
-        with pytest.raises(ConfigError, match=f"has no /summary/{key}"):
-            load_mutants(path)
-    for key, one, told in (
-        ("checks", 7, "mutants must be a whole number"),
-        ("checks", {**check, "killed": 1.5}, "killed must be a whole number"),
-        ("checks", {**check, "killed": 11}, "more faults are caught than were planted"),
-        ("reading", {**read, "killed": 9}, "more faults are caught than were planted"),
-        ("reading", {**read, "unreached": -1}, "unreached must be a whole number"),
-    ):
-        path.write_text(json.dumps({"summary": {"checks": {}, "reading": {}, key: {"a.b": one}}}), "utf-8")
-        with pytest.raises(ConfigError, match=told):
-            load_mutants(path)
