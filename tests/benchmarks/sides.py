@@ -117,7 +117,26 @@ _EXECVE = re.compile(r'execve\("(.*?)", \[(.*?)\].*\) += (-?\d+)')
 _CONNECT = re.compile(r"connect\((\d+).*?sa_family=(\w+).*\) += (-?\d+)")
 
 
+# The same for the calls of files that the checks ask about as well.
+_AT = r"\(.*?\"(.*?)\".*\) += (-?\d+)"
+_TRANSFER = r"\((\d+).*?\"(.*)\".*\) += (-?\d+)"
+_MORE = [
+    *((name, re.compile(name + _AT)) for name in ("newfstatat", "statx", "readlinkat", "access", "unlink", "mkdir")),
+    *((name, re.compile(name + _TRANSFER)) for name in ("read", "write", "pread64", "pwrite64", "sendto", "recvfrom")),
+    ("mmap", re.compile(r"mmap\(.*?, (\d+), .*, (\d+).*\) += (0x\w+)")),
+    ("getdents64", re.compile(r"getdents64\((\d+).*\) += (-?\d+)")),
+]
+
+
 def _naive_strace(files: list[str]) -> Callable[[], int]:
+    return _naive(files, [("openat", _OPENAT), ("execve", _EXECVE), ("connect", _CONNECT)])
+
+
+def _naive_strace_all(files: list[str]) -> Callable[[], int]:
+    return _naive(files, [("openat", _OPENAT), ("execve", _EXECVE), ("connect", _CONNECT), *_MORE])
+
+
+def _naive(files: list[str], patterns: list[tuple[str, re.Pattern[str]]]) -> Callable[[], int]:
     def work() -> int:
         found = []
         pending: dict[str, str] = {}
@@ -133,7 +152,7 @@ def _naive_strace(files: list[str]) -> Callable[[], int]:
                 resumed = _RESUMED.match(rest)
                 if resumed is not None:
                     rest = pending.pop(pid, resumed[1] + "(") + resumed[2]
-                for name, pattern in (("openat", _OPENAT), ("execve", _EXECVE), ("connect", _CONNECT)):
+                for name, pattern in patterns:
                     if rest.startswith(name):
                         match = pattern.match(rest)
                         if match is not None:
@@ -198,6 +217,7 @@ SIDES: dict[str, Side] = {
     "both parsers": _both,
     "check": _check,
     "naive strace": _naive_strace,
+    "naive strace, all calls": _naive_strace_all,
     "strace-process-tree": _process_tree,
     "mcp-behave": _mcp_behave,
     "dpkt": _dpkt,
