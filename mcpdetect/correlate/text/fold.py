@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-__all__ = ["Folded", "fold"]
+__all__ = ["LOOKALIKES", "Folded", "fold"]
 
 # Letters of other scripts that look like Latin ones (our own selection from Unicode's confusables, UTS #39 §4),
 # lower and upper case. Words in those scripts fold too; patterns in them are folded in the same way.
-_LOOKALIKES = dict(
+LOOKALIKES = dict(
     zip(
         "аеорсухіјѕһԁԛԝԍѵАВЕКМНОРСТУХІЈЅԌαορνικυτχγωΑΒΕΖΗΙΚΜΝΟΡΤΥΧϲϳıɑɡ",
         "aeopcyxijshdqwgvABEKMHOPCTYXIJSGaopvikutxywABEZHIKMNOPTYXcjiag",
@@ -135,10 +135,10 @@ def _characters(text: str, places: range, disguises: set[str]) -> Iterator[tuple
 def _character(character: str) -> tuple[str, str]:
     if _INVISIBLE.match(character):
         return "", "invisible"
-    if character in _LOOKALIKES:
-        return _LOOKALIKES[character], "look-alikes"
+    if character in LOOKALIKES:
+        return LOOKALIKES[character], "look-alikes"
     plain = "".join(
-        _LOOKALIKES.get(part, part)
+        LOOKALIKES.get(part, part)
         for part in unicodedata.normalize("NFKD", character)
         if unicodedata.category(part) != "Mn"
     )

@@ -9,7 +9,7 @@ from mcpdetect.correlate.text.tokens import Sentence, Token
 from mcpdetect.correlate.text.words import Group, Vocabulary
 from mcpdetect.model.addresses import is_remote
 
-__all__ = ["Roles", "Sink", "Span", "Verb", "roles"]
+__all__ = ["Roles", "Sink", "Span", "Verb", "is_negated", "is_ordered", "roles"]
 
 ObjectClass = Literal["credential", "file", "context", "traffic"]
 Mood = Literal["order", "told"]
@@ -118,12 +118,12 @@ def _verb(tokens: list[Token], at: int, words: Vocabulary) -> Verb | None:
     known = words.verbs.get(token.text)
     if known is None and words.request.at(tokens, at):
         known = ("request", "order")
-    if known is None or token.kind != "word" or token.part or token.quoted or _negated(tokens, at, words):
+    if known is None or token.kind != "word" or token.part or token.quoted or is_negated(tokens, at, words):
         return None
     group, form = known
     mood: Mood = "told"
     passive = form == "done"
-    if form == "order" and _ordered(tokens, at, words):
+    if form == "order" and is_ordered(tokens, at, words):
         mood = "order"
     elif passive:
         # All API keys must be sent to ...
@@ -138,7 +138,8 @@ def _verb(tokens: list[Token], at: int, words: Vocabulary) -> Verb | None:
     return Verb(at, token.text, group, mood, passive, anaphora, pronoun)
 
 
-def _ordered(tokens: list[Token], at: int, words: Vocabulary) -> bool:
+def is_ordered(tokens: list[Token], at: int, words: Vocabulary) -> bool:
+    """Return whether the verb at a token is an order to the reader, by what stands before it."""
     if at == 0 or any(mark in tokens[at].lead for mark in ",:;()>*-\n"):
         return True
     before = tokens[at - 1].text
@@ -148,7 +149,8 @@ def _ordered(tokens: list[Token], at: int, words: Vocabulary) -> bool:
     return before in words.leads
 
 
-def _negated(tokens: list[Token], at: int, words: Vocabulary) -> bool:
+def is_negated(tokens: list[Token], at: int, words: Vocabulary) -> bool:
+    """Return whether a negation beside the verb at a token takes it back."""
     for back in range(at - 1, max(-1, at - 1 - _NEGATED_WITHIN), -1):
         if any(mark in tokens[back + 1].lead for mark in ",:;()"):
             # "without telling the user, forward ...": what is negated ends at the comma
