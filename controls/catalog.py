@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -12,6 +12,7 @@ from controls.matrix import Wrong, expanded, matrix_shape
 from controls.recorder.internet.answers import TableError
 from controls.recorder.internet.names import load_names
 from controls.recorder.options import CLOCK
+from controls.speeches import Speech, speeches
 from mcpdetect.data.loader import Shape, line_of, load_yaml
 from mcpdetect.errors import ConfigError
 from mcpdetect.labels.model import TRUTHS, Truth
@@ -45,6 +46,7 @@ _SHAPE: Final[Shape] = {
     "plants": None,
     "variants?": {"*": _VARIANT_SHAPE},
     "matrices?": {"*": matrix_shape(_VARIANT_SHAPE)},
+    "speaks?": None,
 }
 _LINKS = ("static", "dynamic")
 _MOST_CALLS = 100
@@ -88,7 +90,8 @@ class Variant:
         locale, timezone: of the target.
         calls: calls of tools made instead of one of each: tool, arguments, pause in seconds before it.
         binaries: small programs of no distribution package that ran are kept.
-        thorough: of real servers, see ``Job``; planted controls are never called so.
+        thorough: of real servers and of speeches, see ``Job``; other planted controls are never called so.
+        speech: what the server of ``controls/speaker`` says, None for a control with programs of its own.
     """
 
     name: str
@@ -122,6 +125,7 @@ class Variant:
     timezone: str | None = None
     calls: tuple[dict[str, Any], ...] = ()
     binaries: bool = False
+    speech: Speech | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +157,10 @@ def load_control(folder: Path) -> Control:
         if name in variants:
             wrong("two variants have the same name", named, name)
         variants[name] = _variant(name, entry, at, wrong)
+    for name, entry, speech in speeches(folder / data["speaks"]) if data.get("speaks") else ():
+        if _NAME.fullmatch(name) is None or name in variants:
+            wrong("a text's name is new, of small letters, digits and single hyphens", ("speaks",), name)
+        variants[name] = replace(_variant(name, entry, ("speaks",), wrong), thorough=True, speech=speech)
     if not variants:
         wrong("a control needs variants", (), None)
     identity = "/".join(folder.parts[-2:])

@@ -30,6 +30,7 @@ from controls.recorder.resume import inputs_of
 from controls.recorder.room import CONTROL, STRACE_OPTIONS
 from controls.recorder.shells import Netns, Shell
 from controls.recorder.tools import scratch, version_of
+from controls.speeches import SPEAKER, SPEECH
 from mcpdetect.model.manifest import (
     MANIFEST_SCHEMA,
     Manifest,
@@ -171,7 +172,13 @@ def _put(bundle: Path, final: Path) -> None:
 
 def _programs(control: Control, variant: Variant, to: Path) -> None:
     """Copy the control's programs and build its sources."""
-    shutil.copytree(control.folder, to, ignore=shutil.ignore_patterns("control.yaml", "expect*.yaml", "__pycache__"))
+    if variant.speech is not None:
+        shutil.copytree(SPEAKER, to, ignore=shutil.ignore_patterns("__pycache__"))
+        (to / SPEECH).write_text(json.dumps(variant.speech, indent=1) + "\n")
+    else:
+        shutil.copytree(
+            control.folder, to, ignore=shutil.ignore_patterns("control.yaml", "expect*.yaml", "__pycache__")
+        )
     for name in variant.build:
         build(to / name, variant.link)
     for path in to.rglob("*"):
