@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mcpdetect.ingest.mcp_conformance import MOST_BREACHES, Outputs, message_breaches, result_breaches
 from mcpdetect.ingest.mcp_json import Reading, compact, plain, readings
 from mcpdetect.ingest.mcp_message import TEXT_LIMIT, Direction, Form, bounded, direction_of, form_of, message_text
 from mcpdetect.ingest.mcp_session import Listings, Losses, Pending, Requests
@@ -30,7 +31,9 @@ class Conversation:
         self._requests: dict[Direction, Requests] = {"c2s": Requests(losses), "s2c": Requests(losses)}
         self._orphans = 0
         self._first_orphan: Where | None = None
-        self._listings = Listings(losses)
+        self._outputs = Outputs()
+        self._listings = Listings(losses, self._outputs)
+        self._started = False
 
     @property
     def one_sided(self) -> bool:
@@ -76,6 +79,8 @@ class Conversation:
     ) -> list[Event]:
         self._counts["messages"] += 1
         event = McpMessage(where, t_ns, direction=direction, form=form)
+        if direction == "s2c":
+            event.breaches = message_breaches(item, form) or None
         if "id" in item:
             event.id = compact(item["id"])
         text = message_text(item, form)
@@ -96,11 +101,25 @@ class Conversation:
         event.is_error = form == "error" or any(result.get("isError") is True for result in results)
         tools: list[McpTool] = []
         if direction == "s2c":
+            event.breaches = [*(event.breaches or ()), *self._breaches(event, results)] or None
             for result in results:
                 guess = request is None or ambiguous
                 tools.extend(self._listings.response(result, request, guess, where, t_ns, broken))
         self._counts["tools"] += len(tools)
         return [event, *tools]
+
+    def _breaches(self, event: McpMessage, results: list[dict[str, Any]]) -> list[str]:
+        """Return where an answer of the server is not what its request asks for."""
+        found = [breach for result in results for breach in result_breaches(event.method, result)]
+        if event.method == "tools/call":
+            found += [breach for result in results for breach in self._outputs.breaches(event.tool, result)]
+        if event.method == "initialize" and results:
+            self._started = True
+        if self._listings.refused(event.method, answered=bool(results)):
+            found.append(f"{event.method} is refused, which the server's capabilities offer")
+        if results and self._started and self._listings.unoffered(event.method):
+            found.append(f"{event.method} is answered, which the server's capabilities do not offer")
+        return found[:MOST_BREACHES]
 
     def _asked(self, event: McpMessage, item: dict[str, Any], broken: bool) -> None:
         method = str(item["method"])

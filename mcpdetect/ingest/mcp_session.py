@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from mcpdetect.ingest.mcp_conformance import Outputs, tool_breaches, tool_hints
 from mcpdetect.ingest.mcp_json import compact, digest_of, plain, readings, texts_of
 from mcpdetect.model.mcp import McpText, McpTool
 from mcpdetect.model.observation import Loss
@@ -141,10 +142,16 @@ class _Listing:
 
 
 class Listings:
-    """What a server lists: every definition once, and whether each listing came to its end."""
+    """What a server lists: every definition once, and whether each listing came to its end.
 
-    def __init__(self, losses: Losses) -> None:
+    Args:
+        losses: where losses are counted.
+        outputs: what remembers the output schemas.
+    """
+
+    def __init__(self, losses: Losses, outputs: Outputs | None = None) -> None:
         self._losses = losses
+        self._outputs = outputs or Outputs()
         self._known: dict[tuple[Part, str, int], tuple[str, int]] = {}
         self._by_method = {method: _Listing() for method in _LISTS}
         self._offered: set[str] = set()
@@ -153,6 +160,14 @@ class Listings:
     def listed(self, method: str) -> bool:
         """Return whether at least one page of this listing was seen."""
         return self._by_method[method].answered > 0
+
+    def refused(self, method: str | None, *, answered: bool) -> bool:
+        """Return whether a listing that the server's capabilities offer came back as an error."""
+        return not answered and method in self._offered
+
+    def unoffered(self, method: str | None) -> bool:
+        """Return whether a listing was answered that the server's capabilities do not offer."""
+        return method in _LISTS and method != "resources/templates/list" and method not in self._offered
 
     def changed(self, method: str, where: Where) -> None:
         """Note a ``list_changed`` notification: what is listed from now on is unknown until it is asked again."""
@@ -270,9 +285,14 @@ class Listings:
             )
         self.distinct += 1
         texts: list[McpText] = texts_of(item, broken)
-        yield McpTool(
+        tool = McpTool(
             where, t_ns, name=plain(name, broken), texts=texts, digest=digest, revision=revision + 1, part=part
         )
+        if part == "tool":
+            self._outputs.define(item)
+            tool.hints = tool_hints(item) or None
+            tool.breaches = [plain(breach, broken) for breach in tool_breaches(item)] or None
+        yield tool
 
     def finish(self, file: str, unanswered: list[Pending]) -> None:
         """Count what the listings left open, once the whole transcript was read."""

@@ -42,6 +42,7 @@ class McpMessage(Event):
         is_error: the response reports a failure (JSON-RPC error, or a result with ``isError`` true).
         text: noise lines, server instructions, error messages and the text of results (bounded).
         cut: ``arguments`` or ``text`` is shortened.
+        breaches: where it is not what JSON-RPC 2.0 and the protocol ask for, in fixed words with a JSON Pointer.
         seen_in: ``mcp`` for a transcript, ``syscalls`` for what was overheard in the program's reads and writes.
     """
 
@@ -57,6 +58,7 @@ class McpMessage(Event):
     is_error: bool = False
     text: str | None = None
     cut: bool = False
+    breaches: list[str] | None = field(default=None, kw_only=True)
     seen_in: Channel = field(default="mcp", kw_only=True)
 
 
@@ -70,6 +72,8 @@ class McpTool(Event):
             schemas (keys of ``properties`` too, with the pointer of their value), annotations, ``_meta``.
         digest: sha256 of the canonical JSON (keys sorted, no white space) of the tool object.
         revision: 1 for the first definition of this name, 2 for the next, ...
+        hints: its boolean annotations, sorted: ``readOnlyHint=true``, ``openWorldHint=false``.
+        breaches: where the definition is not what the protocol asks for, in fixed words with a JSON Pointer.
         part: ``tool``, or the other things a server tells the agent: ``instructions``, ``prompt``, ``resource``.
         seen_in: as in ``McpMessage``.
     """
@@ -81,4 +85,6 @@ class McpTool(Event):
     digest: str = ""
     revision: int = 1
     part: Literal["tool", "instructions", "prompt", "resource"] = "tool"
+    hints: list[str] | None = field(default=None, kw_only=True)
+    breaches: list[str] | None = field(default=None, kw_only=True)
     seen_in: Channel = field(default="mcp", kw_only=True)

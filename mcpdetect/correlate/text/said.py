@@ -8,6 +8,7 @@ from typing import Literal
 
 from mcpdetect.model.event import Event
 from mcpdetect.model.mcp import McpMessage, McpTool
+from mcpdetect.model.text import bytes_of
 
 __all__ = ["Said", "said"]
 
@@ -28,7 +29,7 @@ _ASKS = {
 
 @dataclass(slots=True)
 class Said:
-    """One text that a server said.
+    r"""One text that a server said.
 
     Attributes:
         event: the event that carries it.
@@ -40,7 +41,7 @@ class Said:
             ``notification``.
         name: the tool, prompt or resource, or the method.
         pointer: JSON Pointer within a listed definition, ``""`` for a message.
-        text: the text.
+        text: the text as the server wrote it; bytes that are no UTF-8 are written ``\xNN``.
         cut: it is only the beginning.
     """
 
@@ -59,7 +60,7 @@ def said(event: Event) -> Iterator[Said]:
     if isinstance(event, McpTool):
         subject = "the server's instructions" if event.part == "instructions" else f"the {event.part} {event.name!r}"
         for text in event.texts:
-            yield Said(event, "own", subject, event.part, event.name, text.pointer, text.text)
+            yield Said(event, "own", subject, event.part, event.name, text.pointer, _plain(text.text))
     elif isinstance(event, McpMessage) and event.direction == "s2c" and event.text and event.form != "noise":
         method = event.method or ""
         if event.form == "response" and method not in _LISTED:
@@ -67,10 +68,15 @@ def said(event: Event) -> Iterator[Said]:
             voice: Voice = "returned" if method in _RETURNED or not method else "own"
             name = event.tool or method
             subject = _ASKS.get(method) or (f"a result of {event.tool!r}" if event.tool else "an answer")
-            yield Said(event, voice, subject, "result", name, "", event.text, event.cut)
+            yield Said(event, voice, subject, "result", name, "", _plain(event.text), event.cut)
         elif event.form == "error":
             subject = f"an error of {event.tool!r}" if event.tool else "an error"
-            yield Said(event, "own", subject, "error", event.tool or method, "", event.text, event.cut)
+            yield Said(event, "own", subject, "error", event.tool or method, "", _plain(event.text), event.cut)
         elif event.form in ("request", "notification"):
             subject = _ASKS.get(method, f"the message {method!r}")
-            yield Said(event, "own", subject, event.form, method, "", event.text, event.cut)
+            yield Said(event, "own", subject, event.form, method, "", _plain(event.text), event.cut)
+
+
+def _plain(text: str) -> str:
+    """Return event text with its doubled backslashes undone."""
+    return bytes_of(text).decode("utf-8", "backslashreplace") if "\\" in text else text

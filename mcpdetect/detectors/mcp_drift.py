@@ -1,0 +1,90 @@
+"""mcp.drift: definitions that differ from what the same server showed before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from mcpdetect.contract import AnyOf, Context, Detector, Need, Spec
+from mcpdetect.correlate.text.compared import Change, changes
+from mcpdetect.correlate.text.hidden import hidden
+from mcpdetect.correlate.text.says import says
+from mcpdetect.model.event import Event
+from mcpdetect.model.mcp import McpTool
+from mcpdetect.model.result import Finding
+from mcpdetect.model.vocabulary import Level
+
+__all__ = ["McpDrift"]
+
+MAX_KEPT = 10_000
+"""Most definitions whose last text is kept for comparison."""
+
+_QUOTE = 200
+
+
+class McpDrift(Detector):
+    """A tool, prompt, resource or instruction that changed after it was first shown."""
+
+    spec = Spec(
+        id="mcp.drift",
+        version=1,
+        claim="nothing that the server lists changed while it ran",
+        kinds=("mcp.tool",),
+        needs=(AnyOf("the server's listed texts", Need("mcp", ("mcp.tool",)), Need("syscalls", ("mcp.tool",))),),
+        blind_to=(
+            "a change that is shown to another client, at another time, or on a later listing that was not asked for",
+            "a definition that is gone from a later listing",
+            "another behaviour behind the same texts",
+        ),
+        complete_run=False,
+    )
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._last: dict[tuple[str, str], McpTool] = {}
+
+    def on_event(self, event: Event) -> Iterable[Finding]:
+        """Compare a definition with the one of the same name that was shown before."""
+        if not isinstance(event, McpTool):
+            return
+        key = (event.part, event.name)
+        before = self._last.get(key)
+        if before is not None or len(self._last) < MAX_KEPT:
+            self._last[key] = event
+        else:
+            self.context.limit("overflow", f"more than {MAX_KEPT} definitions: later ones are not compared")
+        if event.revision > 1 and before is not None and before.where != event.where:
+            yield self._found(before, event)
+
+    def _found(self, before: McpTool, now: McpTool) -> Finding:
+        found = changes(before, now)
+        cosmetic = all(change.cosmetic for change in found)
+        new = " ".join(change.after or "" for change in found)
+        orders = sorted({*says(new), *(item.how for item in hidden(new))})
+        level: Level = "accusing" if orders else "info" if cosmetic else "suspicious"
+        what = "only in spelling" if cosmetic else "in what it says"
+        listed = "; ".join(_shown(change) for change in found[:8]) or "values that are no texts"
+        grave = f" The new text holds an order to the agent ({', '.join(orders)})." if orders else ""
+        subject = "the server's instructions" if now.part == "instructions" else f"the {now.part} {now.name!r}"
+        return self.finding(
+            now,
+            before,
+            title=f"{subject} changed {what} after it was shown",
+            reason=f"Changed: {listed}. Whoever approved the first text did not approve this one.{grave}",
+            identity=f"{now.part}\0{now.name}\0{now.digest}",
+            level=level,
+            part=now.part,
+            name=now.name,
+            revision=now.revision,
+            kind="cosmetic" if cosmetic else "semantic",
+            pointers=[change.pointer for change in found[:32]],
+            orders=orders,
+        )
+
+
+def _shown(change: Change) -> str:
+    before, after = (text if len(text) <= _QUOTE else text[: _QUOTE - 1] + "…" for text in change.both)
+    if change.before is None:
+        return f"{change.pointer} is new: “{after}”"
+    if change.after is None:
+        return f"{change.pointer} is gone: “{before}”"
+    return f"{change.pointer} was “{before}” and is “{after}”"
