@@ -87,6 +87,12 @@ def _texts(body: object) -> list[str]:
         for value in readings(body, key):
             for item in value if isinstance(value, list) else [value]:
                 parts.extend(_item_texts(item))
+    # roots/list: {"roots":[{"uri":"file:///home/dev/project","name":"project"}]}
+    for value in readings(body, "roots"):
+        for item in value if isinstance(value, list) else []:
+            parts.extend(
+                uri for uri in (readings(item, "uri") if isinstance(item, dict) else []) if isinstance(uri, str)
+            )
     # notifications/message: {"level":"info","data":"..."}; a tool's structuredContent
     for key in ("data", "structuredContent"):
         for value in readings(body, key):
