@@ -21,6 +21,11 @@ MAX_ACTS = 50_000
 _CHANGES = frozenset({"write", "rename", "unlink", "link", "symlink", "truncate", "mkdir", "rmdir", "chmod", "mknod"})
 # What a program writes for itself, whatever it is asked to do.
 _OWN_PLACES = ("/tmp/", "/var/tmp/", "/dev/", "/proc/", "/run/", "/var/log/")  # noqa: S108
+# Hidden places that are everybody's: what is written there acts on other programs.
+_OTHERS = frozenset(
+    {".ssh", ".aws", ".kube", ".docker", ".gnupg", ".git", ".github", ".config", ".env", ".npmrc", ".netrc", ".bashrc"}
+    | {".profile", ".bash_profile", ".zshrc", ".gitconfig", ".claude", ".cursor", ".vscode", ".codex", ".pypirc"}
+)
 _OWN_PARTS = frozenset({".cache", "__pycache__", "logs", "log", ".local", ".npm", "node_modules", "Caches"})
 
 
@@ -53,13 +58,16 @@ class McpAnnotationMismatch(Detector):
         self._count = 0
 
     def on_event(self, event: Event) -> Iterable[Finding]:
-        """Keep what was written and contacted; the calls are known at the end."""
+        """Keep what was written and contacted, standard streams apart; the calls are known at the end."""
         if event.t_ns is None or self._count >= MAX_ACTS:
             if self._count >= MAX_ACTS:
                 self.context.limit("overflow", f"more than {MAX_ACTS} acts: later ones are not joined with calls")
             return ()
         if isinstance(event, FileChange):
-            if event.ok and event.path is not None and event.operation in _CHANGES and event.path.startswith("/"):
+            streams = event.operation == "write" and event.fd in (0, 1, 2)
+            if event.ok and event.path is not None and event.operation in _CHANGES and not streams:
+                if not event.path.startswith("/"):  # pipe:[640419]
+                    return ()
                 same = self._writes.setdefault((event.path, event.operation), [])
                 # A file written in many pieces counts once a call; a handful of times tell the calls apart.
                 if not same or (len(same) < 64 and event.t_ns - (same[-1].t_ns or 0) > 1_000_000):
@@ -84,52 +92,79 @@ class McpAnnotationMismatch(Detector):
             )
         if any(call.begin_ns is None for call in calls.calls):
             self.context.limit("no-clock", "the calls have no times, so nothing can be joined with them")
-        for (path, operation), events in self._writes.items():
-            for event in events:
-                call = self._within(calls, event, reading)
+        wrote: dict[tuple[str, bool], list[tuple[ToolCall, FileChange, str]]] = {}
+        for (path, _), events in self._writes.items():
+            within = [(self._within(calls, event, reading), event) for event in events]
+            # What goes on outside of such calls as well is the program's own doing.
+            own = _own(path) or any(call is None for call, _ in within)
+            for call, event in within:
                 if call is not None:
-                    yield self._wrote(call, event, path, operation)
+                    wrote.setdefault((call.tool, own), []).append((call, event, path))
+        for (tool, own), acts in wrote.items():
+            yield self._wrote(tool, acts, own=own)
+        met: dict[tuple[str, str], list[tuple[ToolCall | None, SocketConnect | SocketSend]]] = {}
         for address, contact in self._contacts:
             call = self._within(calls, contact, closed)
+            met.setdefault((call.tool if call else "", address), []).append((call, contact))
+        for (tool, address), contacts in met.items():
+            call, contact = contacts[0]
             if call is not None:
-                yield self._connected(call, contact, address)
+                yield self._connected(call, contact, address, own=("", address) in met, tool=tool)
 
     def _within(self, calls: Calls, event: Event, tools: set[str]) -> ToolCall | None:
         """Return the call that an act falls into, where every call then under way is of one of ``tools``."""
         under_way = calls.during(event.t_ns)
         return under_way[-1] if under_way and all(call.tool in tools for call in under_way) else None
 
-    def _wrote(self, call: ToolCall, event: FileChange, path: str, operation: str) -> Finding:
-        own = path.startswith(_OWN_PLACES) or not _OWN_PARTS.isdisjoint(path.split("/"))
+    def _wrote(self, tool: str, acts: list[tuple[ToolCall, FileChange, str]], *, own: bool) -> Finding:
+        paths = list(dict.fromkeys(path for _, _, path in acts))
+        call, first, _ = acts[0]
+        more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
         level: Level = "info" if own else "suspicious"
+        ordinary = (
+            " It is what the program keeps for itself, such as caches, logs and settings of its own." if own else ""
+        )
         return self.finding(
-            event,
+            first,
             call.where,
-            title=f"{call.tool!r} says that it only reads, and during its call there was a {operation} of {path}",
-            reason="Clients call such tools without asking the user (readOnlyHint)."
-            + (" The place is one where programs keep caches and logs of their own." if own else ""),
-            identity=f"write\0{call.tool}\0{path}\0{operation}",
+            *(event for _, event, _ in acts[1:8]),
+            title=f"{tool!r} says that it only reads, and its calls changed {paths[0]}{more}",
+            reason=f"Clients call such a tool without asking the user (readOnlyHint).{ordinary}",
+            identity=f"write\0{tool}\0{own}",
             level=level,
-            program=self.context.fact(Processes).program(event.process),
-            tool=call.tool,
+            program=self.context.fact(Processes).program(first.process),
+            tool=tool,
             hint="readOnlyHint",
-            path=path,
-            operation=operation,
+            paths=paths[:32],
+            operations=sorted({event.operation for _, event, _ in acts}),
         )
 
-    def _connected(self, call: ToolCall, event: SocketConnect | SocketSend, address: str) -> Finding:
+    def _connected(
+        self, call: ToolCall, event: SocketConnect | SocketSend, address: str, *, own: bool, tool: str
+    ) -> Finding:
+        level: Level = "info" if own else "suspicious"
+        ordinary = " The same address is contacted outside of such calls too." if own else ""
         return self.finding(
             event,
             call.where,
-            title=f"{call.tool!r} says that its world is closed, and during its call {address} was contacted",
-            reason="Clients take such a tool for one that talks to nobody (openWorldHint false).",
-            identity=f"connect\0{call.tool}\0{address}",
-            level="suspicious",
+            title=f"{tool!r} says that its world is closed, and during its call {address} was contacted",
+            reason=f"Clients take such a tool for one that talks to nobody (openWorldHint false).{ordinary}",
+            identity=f"connect\0{tool}\0{address}",
+            level=level,
             program=self.context.fact(Processes).program(event.process),
-            tool=call.tool,
+            tool=tool,
             hint="openWorldHint",
             address=address,
         )
+
+
+def _own(path: str) -> bool:
+    """Return whether a path is where programs keep what they need for themselves."""
+    parts = path.split("/")
+    hidden = any(part.startswith(".") and part not in _OTHERS for part in parts) and _OTHERS.isdisjoint(parts)
+    return (
+        path.startswith(_OWN_PLACES) or hidden or not _OWN_PARTS.isdisjoint(parts) or path.endswith((".log", ".lock"))
+    )
 
 
 def _remote(address: str) -> bool:

@@ -75,7 +75,13 @@ class McpPathEscape(Detector):
 
     def finish(self) -> Iterator[Finding]:
         """Join what the arguments named with what was opened."""
-        roots = list(dict.fromkeys(root for root in self._roots if root not in ("/", "")))
+        # A word of the command line that was opened to be read, and not as a folder, is a program.
+        programs = {
+            event.path
+            for event in self._files
+            if isinstance(event, FileOpen) and "O_DIRECTORY" not in event.flags and event.path in self._roots
+        }
+        roots = list(dict.fromkeys(root for root in self._roots if root not in ("/", "") and root not in programs))
         if not roots:
             self.context.limit("no-root", "no root was declared, on the command line or by the client")
             return
