@@ -154,9 +154,7 @@ def speeches(path: Path) -> Iterator[tuple[str, dict[str, Any], Speech]]:
             program = ["/usr/bin/node"] if runtime == "node" else ["/usr/bin/python3", "-I", "-S"]
             server = "speaker.js" if runtime == "node" else "speaker.py"
             # The whole log of a start says nothing about a text; a few cases keep it.
-            options = (
-                [] if item.get("whole") else ["-f", "-ttt", "-T", "-yy", "-s", "4096", "-e", "trace=process"]
-            )
+            options = [] if item.get("whole") else ["-f", "-ttt", "-T", "-yy", "-s", "4096", "-e", "trace=process"]
             entry = {
                 "truth": truth,
                 "why": item["why"],

@@ -5,7 +5,16 @@ findings.
 What ``__all__`` names is the promise; everything else may change.
 """
 
-from mcpdetect.api import audit, check, load_expectations, load_secrets, open_evidence_files, open_trace
+from mcpdetect.api import (
+    audit,
+    check,
+    describe,
+    load_baseline,
+    load_expectations,
+    load_secrets,
+    open_evidence_files,
+    open_trace,
+)
 from mcpdetect.engine.discovery import detectors as installed_detectors
 from mcpdetect.errors import (
     ConfigError,
@@ -35,7 +44,9 @@ __all__ = [
     "__version__",
     "audit",
     "check",
+    "describe",
     "installed_detectors",
+    "load_baseline",
     "load_expectations",
     "load_secrets",
     "open_evidence_files",

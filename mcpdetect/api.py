@@ -12,18 +12,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from mcpdetect.data.baseline import load_baseline
 from mcpdetect.data.inputs import load_expectations, load_secrets
 from mcpdetect.engine.audit import join_runs
+from mcpdetect.engine.description import described
 from mcpdetect.engine.discovery import select
 from mcpdetect.engine.run import run_checks
 from mcpdetect.ingest.open import open_evidence_files, open_trace
-from mcpdetect.model.inputs import Expectations, Secrets
+from mcpdetect.model.inputs import Baseline, Expectations, Secrets
 from mcpdetect.model.result import Result
 from mcpdetect.model.trace import TraceSource
 from mcpdetect.model.vocabulary import Proof
 from mcpdetect.version import GENERATOR
 
-__all__ = ["audit", "check", "load_expectations", "load_secrets", "open_evidence_files", "open_trace"]
+__all__ = [
+    "audit",
+    "check",
+    "describe",
+    "load_baseline",
+    "load_expectations",
+    "load_secrets",
+    "open_evidence_files",
+    "open_trace",
+]
 
 
 def check(
@@ -32,6 +43,7 @@ def check(
     checks: Sequence[str] | None = None,
     secrets: Secrets | Path | None = None,
     expectations: Expectations | Path | None = None,
+    baseline: Baseline | Path | None = None,
     assurance: Proof | None = None,
 ) -> Result:
     """Run checks over one run.
@@ -42,6 +54,7 @@ def check(
         secrets: what was planted, or a file that says so (its values are made with the run's canary tag where it has
             one); default what the bundle itself says was planted.
         expectations: what the server documents, or a file that says so; default the bundle's own file.
+        baseline: the approved description, or a file that holds it.
         assurance: least proof for ``not_detected``; default ``declared`` for a run with a manifest, else ``inferred``.
 
     Raises:
@@ -58,7 +71,11 @@ def check(
     expectations = expectations or getattr(source, "expect", None)
     if isinstance(expectations, Path):
         expectations = load_expectations(expectations)
-    result = run_checks(source, detectors, secrets=secrets, expectations=expectations, assurance=assurance)
+    if isinstance(baseline, Path):
+        baseline = load_baseline(baseline)
+    result = run_checks(
+        source, detectors, secrets=secrets, expectations=expectations, baseline=baseline, assurance=assurance
+    )
     result.generator = GENERATOR
     return result
 
@@ -69,6 +86,7 @@ def audit(
     checks: Sequence[str] | None = None,
     secrets: Secrets | Path | None = None,
     expectations: Expectations | Path | None = None,
+    baseline: Baseline | Path | None = None,
     assurance: Proof | None = None,
     name: str = "audit",
 ) -> Result:
@@ -79,13 +97,34 @@ def audit(
         checks: as for ``check``.
         secrets: as for ``check``; values are made for each run with its own tag.
         expectations: as for ``check``.
+        baseline: as for ``check``.
         assurance: as for ``check``.
         name: what the audit is called in reports.
     """
     results = [
-        check(source, checks=checks, secrets=secrets, expectations=expectations, assurance=assurance)
+        check(
+            source,
+            checks=checks,
+            secrets=secrets,
+            expectations=expectations,
+            baseline=baseline,
+            assurance=assurance,
+        )
         for source in sources
     ]
     joined = join_runs(results, name)
     joined.generator = GENERATOR
     return joined
+
+
+def describe(sources: Sequence[TraceSource | str | Path]) -> Baseline:
+    """Return the description of a server that one or several of its runs show, to be approved by a person.
+
+    Args:
+        sources: runs of the server, opened or as paths.
+
+    Raises:
+        InputError: the evidence cannot be used, or a run shows nothing that a description could hold.
+    """
+    opened = [open_trace(Path(source)) if isinstance(source, str | Path) else source for source in sources]
+    return described(opened)

@@ -14,7 +14,7 @@ from mcpdetect.cli.console import error_text, fail, require_writable, style_of, 
 from mcpdetect.cli.evidence import FILE, Asked, RunInput, evidence_options, explained, runs_of
 from mcpdetect.cli.progress import Progress
 from mcpdetect.errors import ConfigError, InputError, SpecError
-from mcpdetect.model.inputs import Expectations
+from mcpdetect.model.inputs import Baseline, Expectations
 from mcpdetect.model.result import Result
 from mcpdetect.model.vocabulary import LEVELS, PROOFS, Level, Proof
 from mcpdetect.report.outcome import Unreadable, outcome
@@ -49,6 +49,7 @@ def _complete_check(ctx: click.Context, param: click.Parameter, incomplete: str)
 @click.option(
     "--expect", type=FILE, metavar="FILE", help="YAML that names the hosts, paths and children the server documents."
 )
+@click.option("--baseline", type=FILE, metavar="FILE", help="Approved description, as mcpdetect baseline writes it.")
 @click.option(
     "--check",
     "checks",
@@ -84,6 +85,7 @@ def command(
     manifest: Path | None,
     secrets: Path | None,
     expect: Path | None,
+    baseline: Path | None,
     checks: tuple[str, ...],
     assurance: str | None,
     fail_on: str,
@@ -117,7 +119,7 @@ def command(
         raise click.UsageError("--claims writes no findings that --publish could hold back; ask for one of them")
     records = _reviews(reviews)
     required = _required(checks)
-    options = _options(required, secrets, expect, assurance)
+    options = _options(required, secrets, expect, baseline, assurance)
     results: list[Result] = []
     bases: list[str] = []
     unreadable: list[Unreadable] = []
@@ -182,6 +184,7 @@ class _Options:
     checks: list[str] | None
     secrets: Path | None
     expectations: Expectations | None
+    baseline: Baseline | None
     assurance: Proof | None
 
     def examine(self, run: RunInput) -> Result:
@@ -193,6 +196,7 @@ class _Options:
             checks=self.checks,
             secrets=self.secrets,
             expectations=self.expectations,
+            baseline=self.baseline,
             assurance=self.assurance,
         )
 
@@ -205,12 +209,19 @@ class _Options:
             checks=self.checks,
             secrets=self.secrets,
             expectations=self.expectations,
+            baseline=self.baseline,
             assurance=self.assurance,
         )
 
 
-def _options(checks: list[str], secrets: Path | None, expect: Path | None, assurance: str | None) -> _Options:
-    options = _Options(checks or None, secrets, None, cast("Proof | None", assurance))
+def _options(
+    checks: list[str], secrets: Path | None, expect: Path | None, baseline: Path | None, assurance: str | None
+) -> _Options:
+    options = _Options(checks or None, secrets, None, None, cast("Proof | None", assurance))
+    if baseline is not None:
+        from mcpdetect.data.baseline import load_baseline
+
+        options.baseline = load_baseline(baseline)
     if secrets is not None or expect is not None:
         from mcpdetect.data.inputs import load_expectations, load_secrets
 

@@ -32,6 +32,7 @@ _COMMANDS = (
     "coverage",
     "label",
     "recheck",
+    "baseline",
     "probe",
     "calibrate",
     "schema",

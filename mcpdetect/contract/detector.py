@@ -9,7 +9,7 @@ from typing import ClassVar, Protocol, TypeVar
 from mcpdetect.contract.fact import Fact
 from mcpdetect.contract.spec import Spec
 from mcpdetect.model.event import Event
-from mcpdetect.model.inputs import Expectations, Secrets
+from mcpdetect.model.inputs import Baseline, Expectations, Secrets
 from mcpdetect.model.observation import Observation
 from mcpdetect.model.place import Where
 from mcpdetect.model.result import Explanation, Finding
@@ -38,6 +38,11 @@ class Context(Protocol):
     @property
     def expectations(self) -> Expectations | None:
         """Documented behaviour, where configured."""
+        ...
+
+    @property
+    def baseline(self) -> Baseline | None:
+        """The approved description, where configured."""
         ...
 
     def fact(self, kind: type[F]) -> F:

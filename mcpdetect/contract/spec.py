@@ -67,7 +67,7 @@ class Spec:
     needs: tuple[AnyOf, ...]
     blind_to: tuple[str, ...]
     facts: tuple[type[Fact], ...] = ()
-    requires: tuple[Literal["secrets", "expectations"], ...] = ()
+    requires: tuple[Literal["secrets", "expectations", "baseline"], ...] = ()
     technique: str | None = None
     complete_run: bool = True
     category: str = field(init=False, default="")

@@ -6,7 +6,7 @@ from typing import TypeVar, cast
 
 from mcpdetect.contract import Fact
 from mcpdetect.engine.observability import clean_channel
-from mcpdetect.model.inputs import Expectations, Secrets
+from mcpdetect.model.inputs import Baseline, Expectations, Secrets
 from mcpdetect.model.observation import Observation
 from mcpdetect.model.place import Where
 from mcpdetect.model.result import Limit
@@ -27,11 +27,13 @@ class RunContext:
         facts: dict[type[Fact], Fact],
         secrets: Secrets | None,
         expectations: Expectations | None,
+        baseline: Baseline | None = None,
     ) -> None:
         self._source = source
         self._facts = facts
         self.secrets = secrets
         self.expectations = expectations
+        self.baseline = baseline
         self.limits: list[Limit] = []
         self._stated: dict[tuple[str, str], Limit] = {}
 

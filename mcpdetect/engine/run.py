@@ -6,15 +6,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from mcpdetect.contract import Detector, Fact
+from mcpdetect.correlate.calls import Calls
 from mcpdetect.correlate.residues import Residues, spoils
 from mcpdetect.data.residues import residues
 from mcpdetect.engine.boundary import crash_text, guarded
 from mcpdetect.engine.context import RunContext
 from mcpdetect.engine.observability import Assessment, assess
+from mcpdetect.engine.triggers import name_triggers, triggered
 from mcpdetect.engine.unseen import Watched
 from mcpdetect.engine.windows import require_one_run
 from mcpdetect.model.event import Event
-from mcpdetect.model.inputs import Expectations, Secrets
+from mcpdetect.model.inputs import Baseline, Expectations, Secrets
 from mcpdetect.model.observation import Observation
 from mcpdetect.model.result import CheckResult, Finding, Limit, Result
 from mcpdetect.model.trace import TraceSource
@@ -103,6 +105,7 @@ def run_checks(
     *,
     secrets: Secrets | None = None,
     expectations: Expectations | None = None,
+    baseline: Baseline | None = None,
     assurance: Proof | None = None,
 ) -> Result:
     """Run detectors over one run and return every verdict.
@@ -112,6 +115,7 @@ def run_checks(
         detectors: by id.
         secrets: planted secrets.
         expectations: documented behaviour.
+        baseline: the approved description.
         assurance: least proof for ``not_detected``; default ``declared`` where a manifest stands behind the run,
             else ``inferred``.
 
@@ -121,7 +125,7 @@ def run_checks(
     source = Watched(source)
     least: Proof = assurance or ("declared" if source.run.declared else "inferred")
     facts: dict[type[Fact], Fact] = {}
-    slots = [_Slot(kind, RunContext(source, facts, secrets, expectations)) for kind in detectors.values()]
+    slots = [_Slot(kind, RunContext(source, facts, secrets, expectations, baseline)) for kind in detectors.values()]
     for slot in slots:
         slot.unconfigured = [name for name in slot.kind.spec.requires if not _given(getattr(slot.context, name))]
     working = [slot for slot in slots if not slot.unconfigured]
@@ -164,16 +168,19 @@ def run_checks(
             if error is not None:
                 slot.crash = f"in its finish: {crash_text(error, None)}"
     checks = [_conclude(slot, lowered, least) for slot in slots]
+    asked = facts.get(Calls)
+    if isinstance(asked, Calls):
+        name_triggers(checks, asked)
     return Result(run=source.run, checks=checks, observations=lowered, assurance=least)
 
 
 def _rests_on(kind: type[Detector]) -> list[type[Fact]]:
-    """Return the facts a check rests on: those it reads, and the residues where one could spoil its claim."""
+    """Return the facts a check rests on: those it reads, the residues where one could spoil its claim, the calls."""
     spoiled = any(spoils(residue, kind.spec) for residue in residues())
-    return [*kind.spec.facts, *([Residues] if spoiled else [])]
+    return [*kind.spec.facts, *([Residues] if spoiled else []), *([Calls] if triggered(kind.spec) else [])]
 
 
-def _given(value: Secrets | Expectations | None) -> bool:
+def _given(value: Secrets | Expectations | Baseline | None) -> bool:
     """Return whether an input says anything; secrets that plant nothing would make every check of them pass."""
     return value is not None and not (isinstance(value, Secrets) and not value.canaries)
 
@@ -252,7 +259,7 @@ def _conclude(slot: _Slot, observations: list[Observation], least: Proof) -> Che
     if slot.unconfigured:
         result.reason = f"not configured: {', '.join(slot.unconfigured)}"
         for name in slot.unconfigured:
-            option = {"secrets": "--secrets", "expectations": "--expect"}[name]
+            option = {"secrets": "--secrets", "expectations": "--expect", "baseline": "--baseline"}[name]
             result.limits.append(Limit("not-configured", f"no {name} were given; name them with {option}"))
         return result
     if slot.crash is not None:

@@ -7,7 +7,19 @@ from typing import Any, ClassVar
 
 from mcpdetect.model.place import STRICT
 
-__all__ = ["Canary", "Expectations", "ExpectedHost", "Secrets"]
+__all__ = [
+    "BASELINE_SCHEMA",
+    "Baseline",
+    "BaselineText",
+    "BaselineTool",
+    "Canary",
+    "Expectations",
+    "ExpectedHost",
+    "Secrets",
+]
+
+BASELINE_SCHEMA = "mcpdetect.baseline/0"
+"""Name and version of an approved description."""
 
 
 @dataclass(slots=True)
@@ -66,3 +78,50 @@ class Expectations:
     hosts: list[ExpectedHost] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
     children: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class BaselineText:
+    """One approved string: its JSON Pointer within the definition, and the string."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
+
+    pointer: str
+    text: str
+
+
+@dataclass(slots=True)
+class BaselineTool:
+    """One approved definition: ``part`` and ``name`` as in ``mcp.tool`` events, the digest, every string."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
+
+    part: str
+    name: str
+    digest: str
+    texts: list[BaselineText] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Baseline:
+    """An approved description of a server, as ``mcpdetect baseline`` writes it and people may edit it.
+
+    Attributes:
+        schema: ``BASELINE_SCHEMA``.
+        source: the file it was read from, shown with findings; ``""`` in the file itself.
+        runs: names of the runs it was made of.
+        definitions: what the server lists.
+        hosts: hosts it may contact; patterns as in expectations are allowed.
+        children: executables it may start.
+        files: paths it may change, ``*`` for what varies.
+    """
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
+
+    schema: str = BASELINE_SCHEMA
+    source: str = ""
+    runs: list[str] = field(default_factory=list)
+    definitions: list[BaselineTool] = field(default_factory=list)
+    hosts: list[str] = field(default_factory=list)
+    children: list[str] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)

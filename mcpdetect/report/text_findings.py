@@ -134,6 +134,9 @@ def _finding(group: _Folded, style: Style, *, verbose: bool) -> list[str]:
         lines += wrapped(_explained(explanation), style.prose, "    ordinary  ")
     if who := _who(group):
         lines += wrapped(who, style.prose, "    by        ")
+    during = finding.facts.get("triggered_by")
+    if isinstance(during, list):
+        lines += wrapped(shown(", ".join(during), _LONG), style.prose, "    during    ")
     if group.runs:
         lines += wrapped(", ".join(group.runs), style.prose, "    in        ")
     if verbose:
