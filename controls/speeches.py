@@ -1,7 +1,9 @@
-"""Controls that only speak: each text of a file becomes a variant, said by a small MCP server in one part of its words.
+"""Controls that speak or act as a file says: each entry of it becomes a variant of one of the small MCP servers.
 
-``speaks: texts.yaml`` in a ``control.yaml`` names the file. Its keys ``fires`` and ``silent`` hold one entry a variant:
-the text, the ``part`` where it stands, what coverage counts by, and why. The server's other words are plain and honest.
+``speaks: texts.yaml`` in a ``control.yaml`` names the file. Its keys ``fires``, ``silent`` and ``blind`` hold one entry
+a variant: the ``text`` and the ``part`` where it stands, or a ``speech`` that replaces whole parts of what the server
+says; what coverage counts by, and why. The server's other words are plain and honest. ``deeds`` make it the server
+whose tools act; ``calls`` are made instead of one of each.
 """
 
 from __future__ import annotations
@@ -12,10 +14,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from controls.recorder.room import STRACE_OPTIONS
 from mcpdetect.data.loader import Shape, line_of, load_yaml
 from mcpdetect.errors import ConfigError
 
-__all__ = ["PARTS", "SPEAKER", "SPEECH", "Speech", "speeches"]
+__all__ = ["PARTS", "SPEAKER", "SPEECH", "UPSTREAM", "Speech", "speeches"]
 
 SPEAKER = Path(__file__).resolve().parent / "planted" / "speaker"
 """Folder of the servers that say a speech."""
@@ -23,19 +26,27 @@ SPEAKER = Path(__file__).resolve().parent / "planted" / "speaker"
 SPEECH = "speech.json"
 """Name of the speech beside the server."""
 
+UPSTREAM = "pay.service.test"
+"""The host whose page an entry may give."""
+
 Speech = dict[str, Any]
 
 _ENTRY: Final[Shape] = {
-    "part": None,
-    "form": None,
-    "language": None,
-    "text": None,
     "why": None,
-    "todo?": None,
+    "form": None,
+    "part?": None,
+    "text?": None,
+    "language?": None,
+    "speech?": {"*": None},
+    "deeds?": {"*": None},
+    "calls?": [{"tool": None, "arguments?": {"*": None}, "pause?": None, "repeat?": None}],
+    "root?": None,
+    "page?": None,
+    "denial?": None,
     "runtime?": None,
     "whole?": None,
 }
-_SHAPE: Final[Shape] = {"fires": {"*": _ENTRY}, "silent": {"*": _ENTRY}}
+_SHAPE: Final[Shape] = {"fires": {"*": _ENTRY}, "silent": {"*": _ENTRY}, "blind?": {"*": _ENTRY}}
 
 _BASE: Final[Speech] = {
     "instructions": None,
@@ -104,6 +115,9 @@ def _sampling(speech: Speech, text: str) -> None:
     )
 
 
+_KEYS: Final = frozenset({*_BASE, "relisted", "roots", "start", "odd", "noise", "capabilities"})
+
+
 PARTS: Final[dict[str, Callable[[Speech, str], None]]] = {
     "description": lambda speech, text: _tool(speech).update(description=text),
     "title": lambda speech, text: _tool(speech).update(title=text),
@@ -133,7 +147,7 @@ PARTS: Final[dict[str, Callable[[Speech, str], None]]] = {
 
 
 def speeches(path: Path) -> Iterator[tuple[str, dict[str, Any], Speech]]:
-    """Yield the variants of a file of texts: name, entry as ``control.yaml`` would hold it, speech.
+    """Yield the variants of a file: name, entry as ``control.yaml`` would hold it, speech.
 
     Every fourth text or so, by its name, is said by the server in Node; the others by the one in Python.
 
@@ -141,28 +155,60 @@ def speeches(path: Path) -> Iterator[tuple[str, dict[str, Any], Speech]]:
         ConfigError: naming file, line and value.
     """
     data = load_yaml(path, _SHAPE)
-    for truth in ("fires", "silent"):
-        for name, item in data[truth].items():
-            if item["part"] not in PARTS:
-                place = f"line {line_of(path, (truth, name, 'part'))}"
-                raise ConfigError(
-                    f"a part is one of {', '.join(PARTS)}", file=str(path), place=place, value=item["part"]
-                )
-            speech = copy.deepcopy(_BASE)
-            PARTS[item["part"]](speech, str(item["text"]))
-            runtime = item.get("runtime") or ("node" if zlib.crc32(name.encode()) % 4 == 0 else "python")
-            program = ["/usr/bin/node"] if runtime == "node" else ["/usr/bin/python3", "-I", "-S"]
-            server = "speaker.js" if runtime == "node" else "speaker.py"
-            # The whole log of a start says nothing about a text; a few cases keep it.
-            options = [] if item.get("whole") else ["-f", "-ttt", "-T", "-yy", "-s", "4096", "-e", "trace=process"]
-            entry = {
-                "truth": truth,
-                "why": item["why"],
-                "run": [*program, f"{{control}}/{server}", f"{{control}}/{SPEECH}"],
-                "axes": {key: item[key] for key in ("part", "form", "language")} | {"runtime": runtime},
-                "expect": {},
-                "mcp": True,
-                "thorough": True,
-                "strace": options,
-            }
-            yield name, entry, speech
+    for truth in ("fires", "silent", "blind"):
+        for name, item in (data.get(truth) or {}).items():
+            yield name, _entry(name, truth, item), _speech(path, truth, name, item)
+
+
+def _speech(path: Path, truth: str, name: str, item: dict[str, Any]) -> Speech:
+    def wrong(problem: str, key: str, value: object) -> ConfigError:
+        place = f"line {line_of(path, (truth, name, key))}"
+        return ConfigError(problem, file=str(path), place=place, value=str(value))
+
+    speech = copy.deepcopy(_BASE)
+    if "part" in item:
+        if item["part"] not in PARTS:
+            raise wrong(f"a part is one of {', '.join(PARTS)}", "part", item["part"])
+        if "text" not in item:
+            raise wrong("a part needs a text", "part", item["part"])
+        PARTS[item["part"]](speech, str(item["text"]))
+    elif "speech" not in item and "deeds" not in item:
+        raise wrong("an entry needs a part with a text, a speech or deeds", "why", name)
+    unknown = set(item.get("speech") or ()) - _KEYS
+    if unknown:
+        raise wrong(f"a speech holds {', '.join(sorted(_KEYS))}", "speech", sorted(unknown)[0])
+    speech.update(copy.deepcopy(dict(item.get("speech") or {})))
+    if "deeds" in item:
+        speech["deeds"] = copy.deepcopy(dict(item["deeds"]))
+        known = {tool.get("name") for tool in speech["tools"] if isinstance(tool, dict)}
+        speech["tools"] += [
+            {"name": tool, "description": "Works.", "inputSchema": {"type": "object", "properties": {}}}
+            for tool in speech["deeds"]
+            if tool not in known
+        ]
+    return speech
+
+
+def _entry(name: str, truth: str, item: dict[str, Any]) -> dict[str, Any]:
+    acts = "deeds" in item
+    chosen = "node" if zlib.crc32(name.encode()) % 4 == 0 and not acts else "python"
+    runtime = item.get("runtime") or chosen
+    program = ["/usr/bin/node"] if runtime == "node" else ["/usr/bin/python3", "-I", "-S"]
+    server = "worker.py" if acts else "speaker.js" if runtime == "node" else "speaker.py"
+    # The whole log of a start says nothing about a text; what acts, and a few that speak, keep it.
+    options = [] if item.get("whole") or acts else [*STRACE_OPTIONS, "-e", "trace=process"]
+    axes = {key: item[key] for key in ("part", "form", "language", "denial") if key in item} | {"runtime": runtime}
+    root = [item["root"]] if "root" in item else []
+    return {
+        "truth": truth,
+        "why": item["why"],
+        "run": [*program, f"{{control}}/{server}", f"{{control}}/{SPEECH}", *root],
+        "axes": axes,
+        "expect": {},
+        "mcp": True,
+        "strace": options,
+        **({"calls": item["calls"]} if "calls" in item else {}),
+        **({"denial": item["denial"]} if "denial" in item else {}),
+        # What the one host answers that deeds may fetch from.
+        **({"cell": {"names": {UPSTREAM: {"http": [{"path": "*", "text": item["page"]}]}}}} if "page" in item else {}),
+    }

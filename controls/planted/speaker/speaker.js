@@ -16,7 +16,9 @@ function called(name) {
   if (name in speech.errors) return { error: { code: -32000, message: speech.errors[name] } };
   if (!tools.has(name)) return { error: { code: -32602, message: "no such tool" } };
   const texts = speech.results[name] || ["done"];
-  const result = { content: [{ type: "text", text: texts[next(name) % texts.length] }] };
+  const text = texts[next(name) % texts.length];
+  if (typeof text === "object") return { result: text };
+  const result = { content: [{ type: "text", text }] };
   if ("outputSchema" in tools.get(name)) result.structuredContent = { count: 1 };
   return { result };
 }
@@ -26,7 +28,7 @@ function answer(method, params) {
     case "initialize": {
       const result = {
         protocolVersion: params.protocolVersion || "2025-06-18",
-        capabilities: { tools: { listChanged: true }, prompts: {}, resources: {}, logging: {} },
+        capabilities: speech.capabilities || { tools: { listChanged: true }, prompts: {}, resources: {}, logging: {} },
         serverInfo: { name: "speaker", version: "1" },
       };
       if (speech.instructions) result.instructions = speech.instructions;
@@ -57,10 +59,13 @@ function answer(method, params) {
 
 const say = (message) => process.stdout.write(JSON.stringify({ jsonrpc: "2.0", ...message }) + "\n");
 
+(speech.noise || []).forEach((line) => process.stdout.write(line + "\n"));
 readline.createInterface({ input: process.stdin }).on("line", (line) => {
   const message = JSON.parse(line);
   if (message.method === "notifications/initialized") speech.asks.forEach(say);
   if (message.method !== undefined && message.id !== undefined) {
-    say({ id: message.id, ...answer(message.method, message.params || {}) });
+    const said = { id: message.id, ...answer(message.method, message.params || {}), ...((speech.odd || {})[message.method] || {}) };
+    for (const key of Object.keys(said)) if (said[key] === "(left out)") delete said[key];
+    say(said);
   }
 });

@@ -5,7 +5,7 @@ import sys
 
 with open(sys.argv[1], encoding="utf-8") as stream:
     SPEECH = json.load(stream)
-TOOLS = {tool["name"]: tool for tool in SPEECH["tools"]}
+TOOLS = {tool.get("name"): tool for tool in SPEECH["tools"]}
 COUNTS = {}
 
 
@@ -16,7 +16,10 @@ def called(name):
         return {"error": {"code": -32602, "message": "no such tool"}}
     COUNTS[name] = COUNTS.get(name, -1) + 1
     texts = SPEECH["results"].get(name) or ["done"]
-    result = {"content": [{"type": "text", "text": texts[COUNTS[name] % len(texts)]}]}
+    text = texts[COUNTS[name] % len(texts)]
+    if isinstance(text, dict):
+        return {"result": text}
+    result = {"content": [{"type": "text", "text": text}]}
     if "outputSchema" in TOOLS[name]:
         result["structuredContent"] = {"count": 1}
     return {"result": result}
@@ -32,7 +35,8 @@ def answer(method, params):
     if method == "initialize":
         result = {
             "protocolVersion": params.get("protocolVersion", "2025-06-18"),
-            "capabilities": {"tools": {"listChanged": True}, "prompts": {}, "resources": {}, "logging": {}},
+            "capabilities": SPEECH.get("capabilities")
+            or {"tools": {"listChanged": True}, "prompts": {}, "resources": {}, "logging": {}},
             "serverInfo": {"name": "speaker", "version": "1"},
         }
         if SPEECH.get("instructions"):
@@ -60,13 +64,24 @@ def answer(method, params):
 
 
 def say(message):
+    # ``odd`` replaces members of the answer to a method, as a server that breaks the protocol would.
     print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
 
 
+def odd(method, message):
+    changed = SPEECH.get("odd", {}).get(method)
+    if changed is None:
+        return message
+    return {key: value for key, value in {**message, **changed}.items() if value != "(left out)"}
+
+
+for line in SPEECH.get("noise", []):
+    print(line, flush=True)
 for line in sys.stdin:
     message = json.loads(line)
     if message.get("method") == "notifications/initialized":
         for ask in SPEECH["asks"]:
             say(ask)
     if "method" in message and "id" in message:
-        say({"id": message["id"], **answer(message["method"], message.get("params") or {})})
+        method = message["method"]
+        say(odd(method, {"id": message["id"], **answer(method, message.get("params") or {})}))
