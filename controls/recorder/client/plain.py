@@ -200,5 +200,7 @@ def _hold(session: _Session, probes: Probes | None, *, thorough: bool, calls: Se
             session.ask("tools/call", asked, about=str(call.tool)[:80])
     if thorough:
         _thoroughly(session, listed)
+        if listed["tools"]:
+            list(_pages(session, "tools"))
     if probes is not None:
         session.ask("ping", message_id=probes.acts["after"].message_id)

@@ -325,6 +325,9 @@ async def _talk(
         await held.ask("tools/call", {"name": call.tool, "arguments": call.arguments}, str(call.tool)[:80], patience)
     if thorough:
         await _rest(held, listed, patience)
+        if listed["tools"] and not held.lost:
+            # Once it was approved, a server may say something else.
+            await held.pages("tools", patience)
     if probes is not None and not held.lost:
         await held.ask_raw("ping", None, probes.acts["after"].message_id)
 
