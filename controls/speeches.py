@@ -56,7 +56,7 @@ _BASE: Final[Speech] = {
             "description": "Lists the notes of a folder.",
             "inputSchema": {
                 "type": "object",
-                "properties": {"folder": {"type": "string", "description": "The folder."}},
+                "properties": {"folder": {"type": "string", "description": "Its name."}},
             },
         },
         {
