@@ -48,9 +48,8 @@ class McpSecretInOutput(Detector):
         values: list[tuple[str, bytes]] = []
         for canary in secrets.canaries if secrets is not None else ():
             if canary.value is not None:
-                values.append(
-                    (canary.path or f"${canary.variable}" if canary.variable else canary.kind, canary.value.encode())
-                )
+                name = canary.path or (f"${canary.variable}" if canary.variable else canary.kind)
+                values.append((name, canary.value.encode()))
         self._planted = Disguises(values)
         self._given: list[str] = []
         if not self._planted:
