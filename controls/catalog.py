@@ -40,6 +40,7 @@ _VARIANT_SHAPE: Final[dict[str, Shape]] = {
     "binaries?": None,
     "seconds?": None,
     "expectations?": None,
+    "approved?": None,
     "strace?": [None],
 }
 _SHAPE: Final[Shape] = {
@@ -83,6 +84,7 @@ class Variant:
         url: where it listens for MCP over HTTP instead, on a loopback address of the cell.
         seconds: how long it may take.
         expectations: file beside the control that documents the server's behaviour.
+        approved: file beside the control that holds an approved description.
         strace: strace's options, where they are not the usual ones.
         environment: variables besides the usual ones.
         clock: how far the target's clock is from the true one, such as ``+400d``; see ``recorder.options``.
@@ -116,6 +118,7 @@ class Variant:
     url: str | None = None
     seconds: float = 20.0
     expectations: str | None = None
+    approved: str | None = None
     strace: tuple[str, ...] = ()
     thorough: bool = False
     environment: dict[str, str] = field(default_factory=dict)
@@ -224,6 +227,7 @@ def _variant(name: str, entry: dict[str, Any], at: _Path, wrong: Wrong) -> Varia
         url=entry.get("url"),
         seconds=float(entry.get("seconds", 20.0)),
         expectations=entry.get("expectations"),
+        approved=entry.get("approved"),
         strace=tuple(str(word) for word in entry.get("strace") or ()),
         environment={key: str(value) for key, value in (entry.get("environment") or {}).items()},
         clock=str(clock) if clock is not None else None,

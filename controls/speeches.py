@@ -43,6 +43,7 @@ _ENTRY: Final[Shape] = {
     "root?": None,
     "page?": None,
     "denial?": None,
+    "approved?": None,
     "runtime?": None,
     "whole?": None,
 }
@@ -209,6 +210,7 @@ def _entry(name: str, truth: str, item: dict[str, Any]) -> dict[str, Any]:
         "strace": options,
         **({"calls": item["calls"]} if "calls" in item else {}),
         **({"denial": item["denial"]} if "denial" in item else {}),
+        **({"approved": item["approved"]} if "approved" in item else {}),
         # What the one host answers that deeds may fetch from.
         **({"cell": {"names": {UPSTREAM: {"http": [{"path": "*", "text": item["page"]}]}}}} if "page" in item else {}),
     }

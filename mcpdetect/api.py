@@ -54,7 +54,7 @@ def check(
         secrets: what was planted, or a file that says so (its values are made with the run's canary tag where it has
             one); default what the bundle itself says was planted.
         expectations: what the server documents, or a file that says so; default the bundle's own file.
-        baseline: the approved description, or a file that holds it.
+        baseline: the approved description, or a file that holds it; default the bundle's own.
         assurance: least proof for ``not_detected``; default ``declared`` for a run with a manifest, else ``inferred``.
 
     Raises:
@@ -71,6 +71,7 @@ def check(
     expectations = expectations or getattr(source, "expect", None)
     if isinstance(expectations, Path):
         expectations = load_expectations(expectations)
+    baseline = baseline or getattr(source, "baseline", None)
     if isinstance(baseline, Path):
         baseline = load_baseline(baseline)
     result = run_checks(

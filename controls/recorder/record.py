@@ -147,6 +147,8 @@ def record(
             captured = shell.capture(job, control.folder if ready else programs, watch)
             if variant.expectations:
                 shutil.copyfile(control.folder / variant.expectations, bundle / "expect.yaml")
+            if variant.approved:
+                shutil.copyfile(control.folder / variant.approved, bundle / "approved.json")
             manifest = _manifest(control, variant, seed, job, captured, shell.name, watch, bundle)
             manifest.inputs = inputs_of(control, variant, seed=seed, probe=probe, where=shell.name)
             text = json.dumps(dataclasses.asdict(manifest), indent=1, ensure_ascii=True)
@@ -238,6 +240,7 @@ def _manifest(
             for one in planted(job.tag, job.environment)
         ],
         expect="expect.yaml" if variant.expectations else None,
+        baseline="approved.json" if variant.approved else None,
         truth=_truth(watch, bundle),
         probes=[
             ManifestProbe(phase, job.nonces[phase], channels)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from controls.catalog import Control, Variant
 from controls.recorder.probes import SOURCE
+from controls.speeches import SPEAKER
 
 __all__ = ["inputs_of", "kept"]
 
@@ -31,7 +32,9 @@ def inputs_of(control: Control, variant: Variant, *, seed: int, probe: bool, whe
     """
     settings = {"control": control.id, "seed": seed, "probe": probe, "shell": where}
     digest = hashlib.sha256(json.dumps([settings, dataclasses.asdict(variant)], sort_keys=True).encode())
-    roots = ((control.folder, None), (_HERE, _CODE), (SOURCE.parent, _CODE))
+    roots = [(control.folder, None), (_HERE, _CODE), (SOURCE.parent, _CODE)]
+    if variant.speech is not None:
+        roots.append((SPEAKER, None))
     for root, suffixes in roots:
         for path in sorted(root.rglob("*")):
             name = path.relative_to(root).as_posix()

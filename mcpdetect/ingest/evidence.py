@@ -30,6 +30,7 @@ class Evidence:
         secrets: what the bundle itself says was planted.
         tag: the run's canary tag, from which a secrets file makes values.
         expect: an expectations file that belongs to the bundle.
+        baseline: an approved description that belongs to the bundle.
         probes: finds the recorder's probes and judges the files by them, where any were declared.
     """
 
@@ -43,6 +44,7 @@ class Evidence:
         self.secrets: Secrets | None = None
         self.tag: str | None = None
         self.expect: Path | None = None
+        self.baseline: Path | None = None
         self.probes: ProbeWatch | None = None
 
     @property

@@ -51,6 +51,7 @@ class Bundle:
         secrets: what was planted, where the manifest says so.
         tag: the canary tag of the run, where only that is known (a secrets file makes values of it).
         expect: an expectations file of the bundle, where it has one.
+        baseline: an approved description in the bundle, where it has one.
         probes: the probes that the recorder ran.
     """
 
@@ -60,6 +61,7 @@ class Bundle:
     secrets: Secrets | None = None
     tag: str | None = None
     expect: Path | None = None
+    baseline: Path | None = None
     probes: list[ProbeRun] = field(default_factory=list)
 
 
@@ -103,6 +105,7 @@ def load_manifest(path: Path) -> Bundle:
         evidence=evidence,
         secrets=_secrets(manifest, name),
         expect=_inside(root, manifest.expect, name, "/expect") if manifest.expect is not None else None,
+        baseline=_inside(root, manifest.baseline, name, "/baseline") if manifest.baseline is not None else None,
         probes=_probes(manifest, name),
     )
 

@@ -86,6 +86,7 @@ def open_bundle(path: str | Path) -> Evidence:
 def _complete(evidence: Evidence, bundle: Bundle) -> None:
     """Hand over what a bundle says beside its evidence files."""
     evidence.secrets, evidence.tag, evidence.expect = bundle.secrets, bundle.tag, bundle.expect
+    evidence.baseline = bundle.baseline
     if bundle.probes:
         evidence.probes = ProbeWatch(bundle.probes, bundle.run.entry)
 

@@ -13,6 +13,7 @@ __all__ = [
     "Event",
     "FileChange",
     "FileOpen",
+    "FileOperation",
     "FileProbe",
     "FileRead",
     "Frame",

@@ -223,6 +223,7 @@ class Manifest:
         recorded: ISO 8601 date.
         run, host, evidence, secrets: see there.
         expect: path inside the bundle of an expectations file, where the case has one.
+        baseline: path inside the bundle of an approved description, where the case has one.
         probes: the probes that were run, if any.
         truth: what really happened, beside the evidence.
         inputs: hash of all that the recording was made from, by which the recorder knows that it need not repeat it.
@@ -241,6 +242,7 @@ class Manifest:
     evidence: list[ManifestEvidence]
     secrets: list[ManifestSecret]
     expect: str | None = None
+    baseline: str | None = None
     probes: list[ManifestProbe] = field(default_factory=list)
     truth: list[ManifestTruth] = field(default_factory=list)
     inputs: str | None = None

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mcpdetect.contract import Detector
+from mcpdetect.data.baseline import load_baseline
 from mcpdetect.data.inputs import load_expectations
 from mcpdetect.engine.run import run_checks
 from mcpdetect.ingest.adapter import Adapter
@@ -75,6 +76,8 @@ class Recording:
         self._detectors = dict(detectors)
         expect = self.bundle.expect
         self._expectations: Expectations | None = load_expectations(expect) if expect is not None else None
+        approved = self.bundle.baseline
+        self._baseline = load_baseline(approved) if approved is not None else None
         opened = {item.name: _Listening(_opened(item)) for item in self.bundle.evidence}
         probes = self.bundle.probes
         watch = ProbeWatch(probes, self.bundle.run.entry) if probes else None
@@ -125,7 +128,13 @@ class Recording:
     ) -> dict[str, CheckResult]:
         source = Evidence(self.bundle.run, list(adapters))
         source.probes = watch
-        result = run_checks(source, self._detectors, secrets=self.bundle.secrets, expectations=self._expectations)
+        result = run_checks(
+            source,
+            self._detectors,
+            secrets=self.bundle.secrets,
+            expectations=self._expectations,
+            baseline=self._baseline,
+        )
         return {one.check: one for one in result.checks}
 
 

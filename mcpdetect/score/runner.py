@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from mcpdetect.contract import Detector
+from mcpdetect.data.baseline import load_baseline
 from mcpdetect.data.inputs import load_expectations
 from mcpdetect.engine.run import run_checks
 from mcpdetect.errors import ConfigError, InputError
@@ -88,7 +89,7 @@ class CaseOutcome:
 
 
 def run_bundle(bundle: Path, detectors: Mapping[str, type[Detector]]) -> Result:
-    """Run detectors over one bundle, with the secrets and expectations that it brings.
+    """Run detectors over one bundle, with the secrets, expectations and approved description that it brings.
 
     Args:
         bundle: its folder.
@@ -100,7 +101,8 @@ def run_bundle(bundle: Path, detectors: Mapping[str, type[Detector]]) -> Result:
     """
     source = open_bundle(bundle / "manifest.json")
     expectations = load_expectations(source.expect) if source.expect is not None else None
-    return run_checks(source, dict(detectors), secrets=source.secrets, expectations=expectations)
+    baseline = load_baseline(source.baseline) if source.baseline is not None else None
+    return run_checks(source, dict(detectors), secrets=source.secrets, expectations=expectations, baseline=baseline)
 
 
 def as_expected(result: CheckResult) -> ExpectedCheck:

@@ -7,7 +7,7 @@ from mcpdetect.correlate.calls import Calls
 from mcpdetect.detectors.mcp_annotation_mismatch import McpAnnotationMismatch
 from mcpdetect.detectors.mcp_path_escape import McpPathEscape
 from mcpdetect.detectors.mcp_schema_conformance import McpSchemaConformance
-from mcpdetect.model.event import Event, FileChange, FileOpen
+from mcpdetect.model.event import Event, FileChange, FileOpen, FileOperation
 from mcpdetect.model.mcp import McpMessage, McpTool
 from mcpdetect.model.place import Where
 from mcpdetect.model.sockets import SocketConnect
@@ -42,7 +42,7 @@ def hinted(*hints: str, name: str = "t") -> McpTool:
     return listed
 
 
-def wrote(path: str, at: int, operation: str = "write", fd: int | None = 3, error: str | None = None) -> FileChange:
+def wrote(path: str, at: int, operation: FileOperation = "write", fd: int | None = 3, error: str | None = None) -> FileChange:
     return FileChange(
         Where("strace.log", at),
         at * S,
@@ -51,7 +51,7 @@ def wrote(path: str, at: int, operation: str = "write", fd: int | None = 3, erro
         error,
         operation=operation,
         path=path,
-        fd=fd,  # type: ignore[arg-type]
+        fd=fd,
     )
 
 

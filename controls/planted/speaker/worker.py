@@ -11,6 +11,7 @@ import json
 import os
 import posixpath
 import socket
+import subprocess
 import sys
 import time
 
@@ -99,6 +100,8 @@ def step(name, words, value):
         return value
     if name == "fetch":
         return fetched(words[0], words[1])
+    if name == "spawn":
+        return subprocess.run(words, capture_output=True, check=False).stdout
     if name == "replace":
         return value.replace(words[0].encode(), words[1].encode())
     if name == "pause":

@@ -67,7 +67,7 @@ def _sentence(sentence: Sentence, folded: Folded) -> Iterator[Reach]:
             continue
         before = [item.text for item in tokens[max(0, at - _REACH) : at]]
         rule: Literal["redirects", "forbids", "replaces"] | None = None
-        if any(word in _MOMENTS for word in before) and _bent(tokens, at):
+        if _moment(tokens, at) and _bent(tokens, at):
             rule = "redirects"
         elif any(tokens[back].text in _FORBIDS and _forbidden(tokens, back) for back in range(max(0, at - 3), at)):
             rule = "forbids"
@@ -95,12 +95,21 @@ def _named(tokens: list[Token], at: int, folded: Folded) -> str:
     return token.whole if after == "tool" and not token.part and (token.quoted or plain) else ""
 
 
+def _moment(tokens: list[Token], at: int) -> bool:
+    """Return whether the tool's use is the moment of what follows: "when send_email is called", "before using it"."""
+    used = any(item.text in _USES for item in tokens[at : at + _REACH])
+    for back in range(at, max(-1, at - 1 - _REACH), -1):
+        if tokens[back].text in _MOMENTS:
+            return used
+        used = used or tokens[back].text in _USES
+        if any(mark in tokens[back].lead for mark in ",;:()"):
+            break
+    return False
+
+
 def _bent(tokens: list[Token], at: int) -> bool:
-    """Return whether the sentence orders something to be done with the call: a use nearby, and an order behind it."""
+    """Return whether the sentence orders something to be done with the call: an order stands behind it."""
     grammar = vocabulary()
-    near = tokens[max(0, at - _REACH) : at + _REACH]
-    if not any(item.text in _USES for item in near):
-        return False
     return any(
         tokens[n].text in _BENDS and is_ordered(tokens, n, grammar) and not is_negated(tokens, n, grammar)
         for n in range(at + 1, min(len(tokens), at + _FAR))
