@@ -54,6 +54,7 @@ class Folded:
         cased: the folded text with its letter case, as long as ``text``.
         text: the folded text in lower case.
         origin: for each folded character the index of the original one it stands for; None where they are the same.
+        cut: the sentences, once somebody asked for them; several checks read one text after another.
         disguises: how parts were hidden, sorted: ``tag-characters``, ``invisible``, ``reversed``, ``look-alikes``,
             ``letter-spacing``, ``comment``.
     """
@@ -63,6 +64,7 @@ class Folded:
     text: str
     origin: array[int] | None
     disguises: tuple[str, ...]
+    cut: list[object] | None = None
 
     def quote(self, start: int, end: int) -> str:
         """Return the original behind the folded characters from ``start`` up to ``end``."""
@@ -74,6 +76,7 @@ class Folded:
         return self.original[min(places) : max(places) + 1]
 
 
+@lru_cache(maxsize=64)
 def fold(text: str) -> Folded:
     """Return ``text`` normalized (NFKC, look-alikes, accents, invisible and tag characters, letter spacing, case)."""
     disguises: set[str] = set()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
 from mcpdetect.correlate.text.fold import Folded
 
@@ -157,8 +157,14 @@ def _one_case(word: str) -> bool:
     return word.islower() or word.isupper() or (word[:1].isupper() and word[1:].islower()) or not word.isascii()
 
 
-def sentences(folded: Folded) -> Iterator[Sentence]:
-    """Yield the sentences; of a longer one, pieces of ``SENTENCE`` tokens that share ``OVERLAP``."""
+def sentences(folded: Folded) -> list[Sentence]:
+    """Return the sentences; of a longer one, pieces of ``SENTENCE`` tokens that share ``OVERLAP``."""
+    if folded.cut is None:
+        folded.cut = list(_sentences(folded))
+    return cast("list[Sentence]", folded.cut)
+
+
+def _sentences(folded: Folded) -> Iterator[Sentence]:
     gathered: list[Token] = []
     fresh = 0
     for token in tokens(folded):
