@@ -97,7 +97,11 @@ def _named(tokens: list[Token], at: int, folded: Folded) -> str:
 
 def _moment(tokens: list[Token], at: int) -> bool:
     """Return whether the tool's use is the moment of what follows: "when send_email is called", "before using it"."""
-    used = any(item.text in _USES for item in tokens[at : at + _REACH])
+    used = False
+    for item in tokens[at + 1 : at + _REACH]:
+        if any(mark in item.lead for mark in ",;:()"):
+            break
+        used = used or item.text in _USES
     for back in range(at, max(-1, at - 1 - _REACH), -1):
         if tokens[back].text in _MOMENTS:
             return used
