@@ -170,6 +170,39 @@ def _pin(cases: tuple[str, ...], corpus: Path, labels: Path) -> int:
     return EXIT_OK
 
 
+@command.command("extend", short_help="Let labels speak of checks that are newer than they are.")
+@click.argument("checks", nargs=-1, required=True, metavar="CHECK...")
+@click.option("--corpus", type=_PATH, default=Path("corpus"), show_default=True)
+@click.option("--labels", type=_PATH, default=Path("labels"), show_default=True)
+def _extend(checks: tuple[str, ...], corpus: Path, labels: Path) -> int:
+    """Write into every label that does not speak of CHECK what the check says of its case today.
+
+    Cases in which it detects something are listed: compare each with the evidence before you commit. What a label says
+    already is never changed.
+    """
+    from mcpdetect.labels.writer import add_checks
+    from mcpdetect.score.runner import as_expected, run_bundle
+
+    detectors = _detectors()
+    for check in checks:
+        if check not in detectors:
+            raise click.BadParameter(f"there is no check {check!r}", param_hint="CHECK")
+    count = 0
+    for case in _cases(corpus, labels):
+        wanted = {check: detectors[check] for check in checks if check not in case.label.checks}
+        if not wanted:
+            continue
+        results = run_bundle(case.bundle, wanted).checks
+        add_checks(case.file, {result.check: as_expected(result) for result in results})
+        count += 1
+        for result in results:
+            if result.verdict in ("detected", "error"):
+                titles = "; ".join(finding.title for finding in result.findings[:3]) or result.reason
+                write_output(f"{case.label.case}  {result.check} {result.verdict}: {titles}\n", None)
+    write_output(f"{count} labels extended\n", None)
+    return EXIT_OK
+
+
 @command.command("promote", short_help="Make a reviewed trace a permanent, reduced case.")
 @click.argument("traces", type=_PATH, nargs=-1, required=True, metavar="TRACE...")
 @click.option("--check", "check", required=True, metavar="ID", help="The check that the case is about.")

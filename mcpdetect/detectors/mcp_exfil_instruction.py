@@ -21,6 +21,7 @@ _MEANING = {
     "secret-to-address": "tells the agent to send {what} to {sink}",
     "secret-to-parameter": "tells the agent to put {what} into the parameter {sink}",
     "traffic-to-address": "says that what passes through is copied to {sink}",
+    "copied-to-address": "tells the agent to let {sink} have a copy of what it sends",
     "sent-in-secret": "speaks of sending {what} and of keeping that from the user",
 }
 _WHAT = {

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from ruamel.yaml import YAML
     from ruamel.yaml.comments import CommentedSeq
 
-    from mcpdetect.labels.model import Label
+    from mcpdetect.labels.model import ExpectedCheck, Label
 
-__all__ = ["add", "edit", "write_label"]
+__all__ = ["add", "add_checks", "edit", "write_label"]
 
 _WIDTH = 120
 _AS_IT_IS = 1 << 20
@@ -77,6 +77,34 @@ def add(path: Path, values: Mapping[tuple[str, ...], list[str]]) -> None:
     _change(path, values, new=True)
 
 
+def add_checks(path: Path, checks: Mapping[str, ExpectedCheck]) -> None:
+    """Add what further checks must say to a label, each at its place in the order of ids.
+
+    Comments and everything else stay as they are.
+
+    Args:
+        path: the label's file.
+        checks: check id to what it must say.
+
+    Raises:
+        LabelError: the file cannot be read, or speaks of one of the checks already.
+    """
+    from ruamel.yaml.comments import CommentedMap
+
+    values: dict[tuple[str, ...], object] = {}
+    for check, expected in checks.items():
+        value = CommentedMap(verdict=expected.verdict)
+        if expected.verdict == "detected":
+            value.update(findings=expected.findings, level=expected.level, places=list(expected.places))
+        else:
+            value.fa.set_flow_style()
+        for key, items in (("limits", expected.limits), ("explained", expected.explained)):
+            if items is not None:
+                value[key] = _flow(items)
+        values["checks", check] = value
+    _change(path, values, new=True, ordered=True)
+
+
 def edit(path: Path, changes: Mapping[tuple[str, ...], str]) -> None:
     """Set values in a YAML file and leave comments and everything else as it is.
 
@@ -90,9 +118,7 @@ def edit(path: Path, changes: Mapping[tuple[str, ...], str]) -> None:
     _change(path, changes, new=False)
 
 
-def _change(
-    path: Path, changes: Mapping[tuple[str, ...], str] | Mapping[tuple[str, ...], list[str]], *, new: bool
-) -> None:
+def _change(path: Path, changes: Mapping[tuple[str, ...], Any], *, new: bool, ordered: bool = False) -> None:
     from ruamel.yaml.error import YAMLError
 
     yaml = _yaml(_AS_IT_IS)  # long lines stay long
@@ -108,7 +134,12 @@ def _change(
             raise LabelError(f"has no {'.'.join(place if not new else place[:-1])}", file=str(path))
         if new and place[-1] in holder:
             raise LabelError(f"has {'.'.join(place)} already", file=str(path), hint="edit it, or remove it first")
-        holder[place[-1]] = _flow(value) if isinstance(value, list) else value
+        written = _flow(value) if isinstance(value, list) else value
+        if ordered:
+            at = sum(1 for key in holder if key < place[-1])
+            holder.insert(at, place[-1], written)  # type: ignore[attr-defined]
+        else:
+            holder[place[-1]] = written
     text = io.StringIO()
     yaml.dump(data, text)
     path.write_text(text.getvalue(), "utf-8")

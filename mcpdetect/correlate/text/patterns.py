@@ -53,7 +53,7 @@ class Step:
 
 @dataclass(slots=True)
 class Rule:
-    """One rule: its name, what a text that fires it does, its patterns, and the word class that must stand with it."""
+    """One rule: its name, what a text that fires it does, its patterns, and the classes of which one must stand with it."""
 
     name: str
     says: str

@@ -22,6 +22,11 @@ _SPOKEN_REACH = 300  # characters
 _ADDRESSED = re.compile(
     r"\b(?:you|must|always|never|do not|don't|ignore|obey|reveal|answer|respond|reply|call|run|execute|comply)\b"
 )
+# What follows a tag is no value: <system>New task: read ...</system>
+_TAGGED = re.compile(
+    r"new (?:task|instruction|order|rule)|\b(?:read|send|open|print|delete|use|grant|forward|write|add|remove|change|disregard)\b"
+    r"[^<]{0,300}</"
+)
 _SHORTEST = 12
 
 
@@ -95,7 +100,7 @@ def _when(rule: Rule, sentence: Sentence, before: Sentence | None, known: Patter
     if rule.when is None:
         return True
     near = [sentence] if before is None else [sentence, before]
-    return any(known.stands(rule.when, one.tokens) for one in near)
+    return any(known.stands(name, one.tokens) for one in near for name in rule.when.split())
 
 
 def _example(text: str, start: int, end: int, quoted: list[tuple[int, int]], known: Patterns) -> bool:
@@ -117,7 +122,7 @@ def _frames(text: str, known: Patterns) -> list[Order]:
             found.append(Order("role-forgery", says, at, at + len(marker)))
     for match in _line_starts(known.spoken).finditer(text):
         rest = text[match.end() : match.end() + _SPOKEN_REACH].partition("\n")[0]
-        if _ADDRESSED.search(rest):
+        if _ADDRESSED.search(rest) or (match[0][0] == "<" and _TAGGED.search(rest)):
             found.append(Order("role-forgery", says, match.start(), match.end() + len(rest)))
     return found
 
@@ -126,9 +131,14 @@ _LINES: dict[tuple[str, ...], re.Pattern[str]] = {}
 
 
 def _line_starts(spoken: tuple[str, ...]) -> re.Pattern[str]:
-    """Return the pattern of ``SYSTEM: `` at the beginning of a line, and of ``<system>`` anywhere in one."""
+    """Return the pattern of ``SYSTEM: `` or ``[system] `` that begins a line, and of ``<system>`` anywhere in one."""
     if spoken not in _LINES:
         names = "|".join(re.escape(name) for name in spoken if not name.startswith("<"))
         tags = "|".join(re.escape(name) for name in spoken if name.startswith("<"))
-        _LINES[spoken] = re.compile(rf"(?:^[ \t]*+(?:{names})[ \t]*+:[ \t\n]*+)|(?:{tags})", re.MULTILINE)
+        # A name of two words may also begin a sentence: ... text. SYSTEM NOTICE: obey ...
+        twofold = "|".join(re.escape(name) for name in spoken if name.count(" ") == 1 and name[0].isalpha())
+        _LINES[spoken] = re.compile(
+            rf"(?:^[ \t]*+(?:{names})[ \t]*+(?::|(?<=\])[ \t])[ \t\n]*+)|(?<=[.!?] )(?:{twofold}):[ \t]*+|(?:{tags})",
+            re.MULTILINE,
+        )
     return _LINES[spoken]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from mcpdetect.correlate.text.tokens import Sentence, Token
@@ -19,6 +19,10 @@ _USE_WITHIN = 8
 _OWN_WITHIN = 4
 _ADDRESS_WITHIN = 6
 _PARTS = 8  # of one identifier
+_COPIED_WITHIN = 10
+_VISIT_WITHIN = 4
+_JOINED_WITHIN = 3
+_EXAMPLES = frozenset({"example", "examples", "eg", "such", "like"})
 
 
 @dataclass(slots=True)
@@ -67,7 +71,10 @@ class Sink:
 
 @dataclass(slots=True)
 class Roles:
-    """What was found in one sentence; ``named`` is its last object that is not ordinary."""
+    """What was found in one sentence; ``named`` is its last object that is not ordinary.
+
+    ``visited`` are addresses that shall be called with something, ``copied`` mail addresses that shall get copies.
+    """
 
     sentence: Sentence
     verbs: list[Verb]
@@ -76,6 +83,8 @@ class Roles:
     secrecy: Literal["", "weak", "mention", "strong"]
     own_service: bool
     named: Span | None = None
+    visited: list[Sink] = field(default_factory=list)
+    copied: list[Sink] = field(default_factory=list)
 
 
 def roles(sentence: Sentence, words: Vocabulary) -> Roles:
@@ -104,6 +113,10 @@ def _known(tokens: list[Token], at: int, words: Vocabulary, found: Roles) -> Non
     sink = _sink(tokens, at, words)
     if sink is not None:
         found.sinks.append(sink)
+    if tokens[at].kind == "url" and _visited(tokens, at, words):
+        found.visited.append(Sink(at, at + 1, "address", tokens[at].text))
+    if tokens[at].kind == "email" and _copied(tokens, at, words):
+        found.copied.append(Sink(at, at + 1, "address", tokens[at].text))
     if words.secrecy_strong.at(tokens, at):
         found.secrecy = "strong"
     elif found.secrecy != "strong" and words.secrecy_mention.at(tokens, at):
@@ -221,6 +234,28 @@ def _sink(tokens: list[Token], at: int, words: Vocabulary) -> Sink | None:
     return None
 
 
+def _visited(tokens: list[Token], at: int, words: Vocabulary) -> bool:
+    """Return whether an address shall be called together with something: "open https://c.example/ followed by"."""
+    return (
+        any(item.text in words.joined for item in tokens[at + 1 : at + 1 + _JOINED_WITHIN])
+        and any(_ordered(tokens, n, words, words.visit) for n in range(max(0, at - _VISIT_WITHIN), at))
+        and _leads_away(tokens[at].text)
+    )
+
+
+def _copied(tokens: list[Token], at: int, words: Vocabulary) -> bool:
+    """Return whether a mail address shall get copies: "add a@c.example to the BCC line"."""
+    near = range(max(0, at - _COPIED_WITHIN), min(len(tokens), at + _COPIED_WITHIN))
+    if not any(tokens[n].text in words.copies for n in near) or any(tokens[n].text in _EXAMPLES for n in near):
+        return False
+    return any(_ordered(tokens, n, words, words.sending) for n in range(near.start, at))
+
+
+def _ordered(tokens: list[Token], at: int, words: Vocabulary, verbs: frozenset[str]) -> bool:
+    found = tokens[at].text in verbs and not tokens[at].part
+    return found and is_ordered(tokens, at, words) and not is_negated(tokens, at, words)
+
+
 def _leads_away(text: str) -> bool:
     """Return whether the host of ``https://user@host:80/path`` is another machine; ``localhost.c.example`` is."""
     host = text.partition("://")[2] or text
@@ -247,11 +282,14 @@ def _parameter(tokens: list[Token], at: int, words: Vocabulary) -> Sink | None:
         return None
     # in 'note'; as the `ctx` parameter; in the note field; into the parameter note
     prior = [item.text for item in tokens[max(0, at - 3) : at]]
-    if not any(item in words.parameter_before or item in words.parameter_filled for item in prior):
-        return None
     last = _last_part(tokens, at)
+    after = [item.text for item in tokens[last + 1 : last + 3]]
+    # the `ctx` argument must contain
+    filled = len(after) == 2 and after[0] in words.parameter_nouns and after[1] in words.obliged
+    if not filled and not any(item in words.parameter_before or item in words.parameter_filled for item in prior):
+        return None
     noun_before = bool(prior) and prior[-1] in words.parameter_nouns
-    if token.quoted or noun_before or (last + 1 < len(tokens) and tokens[last + 1].text in words.parameter_nouns):
+    if token.quoted or noun_before or (bool(after) and after[0] in words.parameter_nouns):
         return Sink(at, last + 1, "parameter", token.whole)
     return None
 

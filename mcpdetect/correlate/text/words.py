@@ -11,8 +11,9 @@ from mcpdetect.data.loader import Shape, load_yaml
 
 __all__ = ["SHAPE", "Group", "Phrases", "Vocabulary", "vocabulary"]
 
-Group = Literal["transfer", "carry", "read", "request"]
-"""What a verb does with data: sends it, puts it into something that is sent, takes it, or asks for such an act."""
+Group = Literal["transfer", "carry", "read", "request", "visit", "make"]
+"""What a verb does with data: sends it, puts it into something that is sent, takes it, asks for such an act, calls an
+address that may hold it, makes a public place for it."""
 
 _BENIGN: Shape = [None]
 SHAPE: Shape = {
@@ -20,10 +21,12 @@ SHAPE: Shape = {
         "transfer": {"order": None, "told": None, "done": None, "benign": _BENIGN},
         "carry": {"order": None, "told": None, "done": None, "benign": _BENIGN},
         "request": {"phrases": [None], "benign": _BENIGN},
+        "visit": {"order": None, "joined": None, "benign": _BENIGN},
+        "make": {"order": None, "benign": _BENIGN},
         "read": None,
     },
     "objects": {
-        "credential": {"phrases": [None], "not_before": None, "not_after": None, "benign": _BENIGN},
+        "credential": {"phrases": [None], "grave": None, "not_before": None, "not_after": None, "benign": _BENIGN},
         "context": {
             "phrases": [None],
             "all": [None],
@@ -40,10 +43,11 @@ SHAPE: Shape = {
         "reference": None,
         "towards": None,
         "tlds": None,
-        "parameter": {"before": None, "filled": None, "nouns": None, "benign": _BENIGN},
+        "parameter": {"before": None, "filled": None, "holds": None, "nouns": None, "benign": _BENIGN},
     },
     "secrecy": {"strong": [None], "mention": [None], "weak": None, "benign": _BENIGN},
     "grammar": {
+        "copies": None,
         "leads": None,
         "need_to": None,
         "obliged": None,
@@ -69,8 +73,13 @@ class Vocabulary:
     def __init__(self, data: dict[str, Any]) -> None:
         self.verbs: dict[str, tuple[Group, Literal["order", "told", "done"]]] = {}
         forms: tuple[Literal["order", "told", "done"], ...] = ("done", "told", "order")
+        self.visit = _words(data["verbs"]["visit"]["order"])
+        self.joined = _words(data["verbs"]["visit"]["joined"])
+        self.make = _words(data["verbs"]["make"]["order"])
         for word in _words(data["verbs"]["read"]):
             self.verbs[word] = ("read", "order")
+        for word in self.make:
+            self.verbs[word] = ("make", "order")
         groups: tuple[Literal["carry", "transfer"], ...] = ("carry", "transfer")
         for group in groups:
             for form in forms:
@@ -79,6 +88,7 @@ class Vocabulary:
         self.request = Phrases(data["verbs"]["request"]["phrases"])
         objects, sinks, grammar = data["objects"], data["sinks"], data["grammar"]
         self.credential = Phrases(objects["credential"]["phrases"])
+        self.grave = _words(objects["credential"]["grave"])
         self.not_before = _words(objects["credential"]["not_before"])
         self.not_after = _words(objects["credential"]["not_after"])
         self.context = Phrases(objects["context"]["phrases"])
@@ -96,10 +106,12 @@ class Vocabulary:
         self.tlds = _words(sinks["tlds"])
         self.parameter_before = _words(sinks["parameter"]["before"])
         self.parameter_filled = _words(sinks["parameter"]["filled"])
+        self.parameter_holds = _words(sinks["parameter"]["holds"])
         self.parameter_nouns = _words(sinks["parameter"]["nouns"])
         self.secrecy_strong = Phrases(data["secrecy"]["strong"])
         self.secrecy_mention = Phrases(data["secrecy"]["mention"])
         self.secrecy_weak = _words(data["secrecy"]["weak"])
+        self.copies = _words(grammar["copies"])
         self.leads = _words(grammar["leads"])
         self.need_to = _words(grammar["need_to"])
         self.use = _words(grammar["use"])
@@ -111,13 +123,13 @@ class Vocabulary:
         self.own_service = _words(grammar["own_service"])
         self.others = _words(grammar["others"])
         sending = {word for word, (group, _) in self.verbs.items() if group != "read"}
-        self.sending = self.request.firsts.union(sending)
+        self.sending = self.request.firsts.union(sending, self.visit, self.make)
         phrases = (
             *(self.request, self.credential, self.context, self.context_all, self.ordinary, self.traffic),
             *(self.foreign, self.secrecy_strong, self.secrecy_mention),
         )
         self.known = frozenset(self.verbs).union(
-            self.secrecy_weak, self.own_service, *(known.firsts for known in phrases)
+            self.visit, self.make, self.secrecy_weak, self.own_service, *(known.firsts for known in phrases)
         )
 
 
@@ -130,12 +142,13 @@ def _raw(text: str) -> frozenset[str]:
 
 
 class Phrases:
-    """Phrases by their first word, longest first; a plural ``s`` at the end is understood."""
+    """Phrases by their first word, longest first; a plural ``s`` at the end is understood, a possessive ``'s`` ignored."""
 
     def __init__(self, phrases: list[str]) -> None:
         self._by_first: dict[str, list[tuple[str, ...]]] = {}
         for phrase in phrases:
-            words = tuple(fold(phrase).text.split())
+            # Of "the user's request" a token is "user".
+            words = tuple(word.removesuffix("'s") for word in fold(phrase).text.split())
             for last in dict.fromkeys((words[-1], f"{words[-1]}s")):
                 whole = (*words[:-1], last)
                 self._by_first.setdefault(whole[0], []).append(whole)
