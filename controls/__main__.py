@@ -32,7 +32,11 @@ _DONE, _WRONG, _USAGE, _IMPOSSIBLE, _INTERRUPTED = 0, 1, 2, 3, 130
 
 
 def _chosen(patterns: list[str]) -> list[tuple[Control, Variant]]:
-    """Return the variants whose case id matches one of the patterns (shell style; a prefix names all below it)."""
+    """Return the variants whose case id matches one of the patterns.
+
+    A pattern is a shell's, for the whole id, or whole parts of the id in their order: ``egress``, ``direct-ip``,
+    ``direct-ip/c-tcp4``.
+    """
     found = [(control, variant) for control in controls() for variant in control.variants.values()]
     if not patterns:
         return found
@@ -40,7 +44,7 @@ def _chosen(patterns: list[str]) -> list[tuple[Control, Variant]]:
         (control, variant)
         for control, variant in found
         for case in [f"{control.id}/{variant.name}"]
-        if any(fnmatch.fnmatchcase(case, one) or case.startswith(one.rstrip("/") + "/") for one in patterns)
+        if any(fnmatch.fnmatchcase(case, one) or f"/{one.strip('/')}/" in f"/{case}/" for one in patterns)
     ]
 
 
