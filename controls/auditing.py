@@ -211,7 +211,9 @@ def _steps(bundles: list[Path], sessions: list[Session]) -> Iterator[Step]:
     run = _manifest(bundles[0])["run"]
     notes = "; ".join(run["notes"])
     answered = bool(session.answers.get("initialize"))
-    ended = not answered and run["exit"] is not None
+    # One that was silent until its input was closed did start.
+    silent = any(step["name"] == "initialize" and step["status"] == "no-answer" for step in run["session"])
+    ended = not answered and run["exit"] is not None and not silent
     words = last_words(bundles[0]) if not session.answers.get("tools/call") else None
     said = f": {words[0]}" if words is not None else ""
     where = place(bundles[0], "strace.log", words[1] if words is not None else 1)
@@ -270,7 +272,7 @@ def _answered(bundle: Path, session: Session, method: str, problem: str, where: 
     name = "initializes" if method == "initialize" else "lists"
     answers = session.answers.get(method, [])
     if not answers and not session.asked.get(method):
-        return Step(name, None, "never asked for")
+        return Step(name, None, "it announces no tools" if session.answers.get("initialize") else "never asked for")
     if not answers:
         return Step(name, False, problem.lstrip(": ") or "no answer", where)
     first = answers[0]
