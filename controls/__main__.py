@@ -32,16 +32,25 @@ _DONE, _WRONG, _USAGE, _IMPOSSIBLE, _INTERRUPTED = 0, 1, 2, 3, 130
 
 
 def _chosen(patterns: list[str]) -> list[tuple[Control, Variant]]:
-    """Return the variants whose case id matches one of the patterns (shell style; a prefix names all below it)."""
+    """Return the variants whose case id matches one of the patterns; nothing where one of these matches nothing.
+
+    A pattern is a shell's, for the whole id, or whole parts of the id in their order: ``egress``, ``direct-ip``,
+    ``direct-ip/c-tcp4``.
+    """
     found = [(control, variant) for control in controls() for variant in control.variants.values()]
     if not patterns:
         return found
-    return [
-        (control, variant)
-        for control, variant in found
-        for case in [f"{control.id}/{variant.name}"]
-        if any(fnmatch.fnmatchcase(case, one) or case.startswith(one.rstrip("/") + "/") for one in patterns)
-    ]
+    cases = [f"{control.id}/{variant.name}" for control, variant in found]
+    matched = [{case for case in cases if _fits(case, pattern)} for pattern in patterns]
+    if lost := [pattern for pattern, fitting in zip(patterns, matched, strict=True) if not fitting]:
+        _tell(f"no case matches {' '.join(lost)}")
+        return []
+    wanted = set[str]().union(*matched)
+    return [one for case, one in zip(cases, found, strict=True) if case in wanted]
+
+
+def _fits(case: str, pattern: str) -> bool:
+    return fnmatch.fnmatchcase(case, pattern) or f"/{pattern.strip('/')}/" in f"/{case}/"
 
 
 def _tell(text: str) -> None:
@@ -163,7 +172,9 @@ def _parser() -> argparse.ArgumentParser:
     verifying = commands.add_parser("verify", help="record cases again and compare the verdicts with their labels")
     auditing = commands.add_parser("audit", help="install, record and check real servers")
     for one in (listing, recording, labelling, verifying):
-        one.add_argument("case", nargs="*", help="case ids or shell patterns, such as egress/direct-ip; default: all")
+        one.add_argument(
+            "case", nargs="*", help="case ids, parts of them such as direct-ip, or shell patterns; default: all"
+        )
     for one in (recording, verifying):
         one.add_argument("--seed", type=int, default=0, help="what canaries are derived from (default: 0)")
         one.add_argument(
@@ -237,7 +248,6 @@ def _run(options: argparse.Namespace) -> int:
         return _prune()
     chosen = [] if options.command == "audit" else _chosen(options.case)
     if options.command != "audit" and not chosen:
-        _tell(f"no case matches {' '.join(options.case)}")
         return _USAGE
     if options.command in ("record", "verify", "audit"):
         problem = _possible(options)

@@ -211,7 +211,9 @@ def _steps(bundles: list[Path], sessions: list[Session]) -> Iterator[Step]:
     run = _manifest(bundles[0])["run"]
     notes = "; ".join(run["notes"])
     answered = bool(session.answers.get("initialize"))
-    ended = not answered and run["exit"] is not None
+    # One that was silent until its input was closed did start.
+    silent = any(step["name"] == "initialize" and step["status"] == "no-answer" for step in run["session"])
+    ended = not answered and run["exit"] is not None and not silent
     words = last_words(bundles[0]) if not session.answers.get("tools/call") else None
     said = f": {words[0]}" if words is not None else ""
     where = place(bundles[0], "strace.log", words[1] if words is not None else 1)
@@ -221,7 +223,7 @@ def _steps(bundles: list[Path], sessions: list[Session]) -> Iterator[Step]:
         yield Step("starts", True, "it ran", place(bundles[0], "strace.log", 1))
     yield _answered(bundles[0], session, "initialize", notes if ended else f"{notes}{said}", where)
     yield _answered(bundles[0], session, "tools/list", notes, where, f"{len(session.tools)} tools")
-    yield _calls(bundles[0], session, f"{notes}{said}".lstrip(": "), where)
+    yield _calls(bundles[0], session, notes, said, where)
     yield _survives(session, denied, bundles[1])
     status = run["exit"]
     if not answered:
@@ -232,16 +234,19 @@ def _steps(bundles: list[Path], sessions: list[Session]) -> Iterator[Step]:
         yield Step("shuts down", True, f"ended with status {status} after its input was closed")
 
 
-def _calls(bundle: Path, session: Session, problem: str, problem_place: str) -> Step:
+def _calls(bundle: Path, session: Session, notes: str, said: str, said_at: str) -> Step:
     made, answers = session.asked.get("tools/call", 0), session.answers.get("tools/call", [])
     if not session.tools:
         return Step("calls", None, "no tools to call")
     if not made:
-        return Step("calls", False, f"none made{problem and ': '}{problem}", problem_place)
+        why = f"{notes}{said}".removeprefix(": ")
+        return Step("calls", False, f"none made: {why}" if why else "none made", said_at)
     first = next((one.line for one in answers if one.failed), None)
     where = place(bundle, "mcp.jsonl", answers[0].line if first is None else first) if answers else ""
     detail = f"{made} made, {len(answers)} answered, {session.good('tools/call')} without an error"
-    return Step("calls", bool(made) and len(answers) == made, detail, where)
+    if len(answers) != made and notes:
+        detail = f"{detail}; {notes}"
+    return Step("calls", len(answers) == made, detail, where)
 
 
 def _survives(session: Session, denied: Session, bundle: Path) -> Step:
@@ -270,7 +275,7 @@ def _answered(bundle: Path, session: Session, method: str, problem: str, where: 
     name = "initializes" if method == "initialize" else "lists"
     answers = session.answers.get(method, [])
     if not answers and not session.asked.get(method):
-        return Step(name, None, "never asked for")
+        return Step(name, None, "it announces no tools" if session.answers.get("initialize") else "never asked for")
     if not answers:
         return Step(name, False, problem.lstrip(": ") or "no answer", where)
     first = answers[0]

@@ -20,7 +20,7 @@ _ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{2})|(.))", re.DOTALL)
 _PLAIN = {"n": "\n", "t": "\t", "r": "\r", "v": "\v", "f": "\f"}
 # TypeError: x   Error [ERR_MODULE_NOT_FOUND]: Cannot find package 'zod'   pkg.errors.ConfigException: no token
 _ERROR = re.compile(
-    r"(?:(?<![\w.])[\w.]{0,80}?(?:Error|Exception)\b|\b(?:error|fatal|panic):)[^\n]*+", re.ASCII | re.IGNORECASE
+    r"(?:(?<![\w.])[\w.]{0,80}?(?:Error|Exception)(?![\w.(])|\b(?:error|fatal|panic):)[^\n]*+", re.ASCII | re.IGNORECASE
 )
 
 

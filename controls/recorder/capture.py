@@ -29,7 +29,7 @@ from controls.recorder.options import clock_options
 from controls.recorder.probes import Probes, cache_folder
 from controls.recorder.room import KEYLOG, MOST_LOG, Room
 from controls.recorder.tools import scratch, version_of
-from mcpdetect.model.probe_acts import ProbeActs
+from mcpdetect.model.probe_acts import Phase, ProbeActs
 
 __all__ = ["capture"]
 
@@ -89,7 +89,11 @@ def _captured(
 ) -> Captured:
     positions = {one.path: one.offset for one in plant(room.home, job.tag) if one.path and one.offset is not None}
     room.own()
+    # The first look sees the first probe's mark, which is gone before the target begins.
+    first = _mark(room, probes, "before")
     before = take(room.folders)
+    if first is not None:
+        first.unlink()
     variables = {one.variable: one.value for one in environment_canaries(job.tag) if one.variable}
     environment = {
         "PATH": "/usr/bin:/bin",
@@ -152,7 +156,13 @@ def _captured(
         counted = cell.counters() if job.counters else None
         cell.close_watchers()
         closed = time.time_ns()
-        (watch / "files.json").write_text(document(before, take(room.folders, before), room.folders))
+        second = _mark(room, probes, "after")
+        after = take(room.folders, before)
+        (watch / "files.json").write_text(document(before, after, room.folders))
+        # A look that is not whole may have missed a mark, which its loss tells already.
+        if probes is not None and second is not None and before.whole and after.whole:
+            for channels in probes.reached.values():
+                channels.append("files")
         programs = [dataclasses.asdict(one) for one in room.programs(watch if job.binaries else None)]
         notes += room.limits.notes()
         if room.overran:
@@ -184,6 +194,19 @@ def _captured(
         )
         done(captured)
     return captured
+
+
+def _mark(room: Room, probes: Probes | None, phase: Phase) -> Path | None:
+    """Make the mark of a probe for the look at the files; return it, None without probes or room for it."""
+    if probes is None:
+        return None
+    (folder,) = (folder for folder, place in room.folders.items() if place == "/tmp")
+    path = folder / Path(probes.acts[phase].mark).name
+    try:
+        path.touch(mode=0o600, exist_ok=False)
+    except OSError:
+        return None  # the target has used up what its file system can hold
+    return path
 
 
 def _talk(job: Job, target: Background, keeper: int, watch: Path, probes: Probes | None) -> list[Step]:

@@ -8,6 +8,8 @@ A probe is believed only where its nonce is declared (a manifest) and only as wh
   filter left births out, only the exact acts count.
 * In packets, name logs, firewall and messages it is exactly the name, destination, prefix or id that its nonce gives,
   and nothing that could carry more.
+* In the differences of files it is an empty file of its nonce: for the probe before the target one that only the first
+  look saw, for the probe after it one that only the last look saw.
 
 A channel is ``proved`` where it shows the probe before the target and the one after it. Where it shows only the first,
 it died in between; where it must show one and does not, it was not watching: both are losses of everything it could
@@ -20,6 +22,7 @@ from collections.abc import Iterator, Sequence
 
 from mcpdetect.ingest.keylog import KEYLOG_FORMAT
 from mcpdetect.model.event import Event, Probe, ProcessExecFailed, ProcessStart
+from mcpdetect.model.files import FileDifference
 from mcpdetect.model.kinds import channel_of
 from mcpdetect.model.mcp import McpMessage
 from mcpdetect.model.net import DnsAnswer, DnsQuery, FirewallDrop, NetFlow
@@ -30,7 +33,7 @@ from mcpdetect.model.vocabulary import Channel
 
 __all__ = ["PROBE_KINDS", "ProbeWatch", "discover"]
 
-PROBE_KINDS = frozenset({"process.start", "dns.query", "net.flow", "firewall.drop", "mcp.message"})
+PROBE_KINDS = frozenset({"process.start", "dns.query", "net.flow", "firewall.drop", "mcp.message", "file.difference"})
 """Kinds that must be read for probes to be found, whatever else is wanted."""
 
 _PLAIN = frozenset(
@@ -65,6 +68,7 @@ class ProbeWatch:
         self._ports = {acts.port: acts for acts in self._acts}
         self._texts = {acts.text: acts for acts in self._acts}
         self._messages = {f'"{acts.message_id}"': acts for acts in self._acts}
+        self._marks = {(acts.mark, "deleted" if acts.phase == "before" else "created"): acts for acts in self._acts}
         self._entry = entry
         self._only = only
         self.taken: set[int] = set()
@@ -128,6 +132,8 @@ class ProbeWatch:
             return acts
         if isinstance(event, McpMessage) and event.method == "ping":
             return self._messages.get(event.id or "")
+        if isinstance(event, FileDifference) and event.type == "file" and event.size == 0:
+            return self._marks.get((event.path, event.change))
         return None
 
     def _bare(self, event: Event) -> ProbeActs | None:

@@ -55,6 +55,7 @@ class ProbeActs:
         address6: the same in 2001:db8::/32 (RFC 3849).
         port: the port of both.
         text: the payload it sends and the log prefix of firewall rules about it.
+        mark: the empty file that a recorder makes for it between its looks at the files, and that differs by them.
         message_id: the id of the MCP ping that stands for it. Servers see it, so the nonce cannot be had from it.
     """
 
@@ -87,6 +88,11 @@ class ProbeActs:
     def text(self) -> str:
         """Its payload."""
         return f"mcpdetect-probe {self.phase} {self.nonce}"
+
+    @property
+    def mark(self) -> str:
+        """Its mark for a recorder's looks at the files."""
+        return f"/tmp/mcpdetect-probe-{self.nonce}"  # noqa: S108 (a name in evidence)
 
     @property
     def message_id(self) -> str:

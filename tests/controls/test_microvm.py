@@ -153,11 +153,11 @@ def test_controls_come_to_the_same_verdicts_in_a_guest_with_every_channel_proved
             manifest = json.loads((bundle / "manifest.json").read_text())
             observations = check(bundle).observations
             assert {item.proof for item in observations} == {"proved"}
-            # tcpdump in the guest, and QEMU at the card; calls, names, and the rule's counter where there is one.
+            # tcpdump in the guest, and QEMU at the card; calls, names, files, and the rule's counter if there is one.
             assert [item.source for item in observations if item.channel == "packets"] == [
                 name for name in (one["path"] for one in manifest["evidence"]) if name.startswith(("capture", "nic"))
             ]
-            assert len(observations) == (4 if "direct" in case else 5)
+            assert len(observations) == (5 if "direct" in case else 6)
         assert shell.boots == 1
         assert json.loads((bundle / "manifest.json").read_text())["host"]["shell"] == "microvm"
 

@@ -36,22 +36,22 @@ def recorded(case: str, out: Path) -> Path:
 @pytest.mark.parametrize(
     ("case", "proofs"),
     [
-        ("egress/direct-ip/c-tcp4", {"syscalls": "proved", "packets": "proved", "dns": "proved", "files": "declared"}),
+        ("egress/direct-ip/c-tcp4", {"syscalls": "proved", "packets": "proved", "dns": "proved", "files": "proved"}),
         (
             "network/blocked/c-tcp4-output-drop",
-            {"syscalls": "proved", "packets": "proved", "dns": "proved", "firewall": "proved", "files": "declared"},
+            {"syscalls": "proved", "packets": "proved", "dns": "proved", "firewall": "proved", "files": "proved"},
         ),
         (
             "network/blocked/c-tcp4-link-down",
-            {"syscalls": "proved", "packets": "declared", "dns": "proved", "files": "declared"},
+            {"syscalls": "proved", "packets": "declared", "dns": "proved", "files": "proved"},
         ),
         (
             "secrets/canary-read/c-passed",
-            {"syscalls": "proved", "packets": "proved", "dns": "proved", "files": "declared"},
+            {"syscalls": "proved", "packets": "proved", "dns": "proved", "files": "proved"},
         ),
         (
             "mcp/exfil-instruction/python-token-counts",
-            {"syscalls": "proved", "packets": "proved", "dns": "proved", "mcp": "proved", "files": "declared"},
+            {"syscalls": "proved", "packets": "proved", "dns": "proved", "mcp": "proved", "files": "proved"},
         ),
     ],
 )
@@ -96,7 +96,7 @@ def test_a_target_that_leaves_children_behind_is_stopped_and_the_second_probe_st
     bundle = record(Control("made/up", folder, "nothing"), variant, tmp_path / "out", probe=True)
     assert json.loads((bundle / "manifest.json").read_text())["run"]["exit"] is None
     proofs = {item.channel: item.proof for item in check(bundle).observations}
-    assert proofs == {"syscalls": "proved", "packets": "proved", "dns": "proved", "files": "declared"}
+    assert proofs == {"syscalls": "proved", "packets": "proved", "dns": "proved", "files": "proved"}
 
 
 @pytest.mark.parametrize("program", ["c", "sh"])

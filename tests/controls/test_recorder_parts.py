@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from controls.__main__ import main
+from controls.catalog import controls
 from controls.recorder import prune, tools
 from controls.recorder.background import Background, await_line, wait_until
 from controls.recorder.cell import Cell
@@ -96,9 +97,37 @@ def test_the_command_line_lists_cases(capsys: pytest.CaptureFixture[str]) -> Non
     assert capsys.readouterr().out == "fires   egress/direct-ip/c-tcp4  connect and send of a static program\n"
 
 
+@pytest.mark.parametrize(
+    ("patterns", "control"),
+    [
+        (["direct-ip"], "egress/direct-ip"),
+        (["egress/direct-ip/"], "egress/direct-ip"),
+        (["*/direct-ip/*"], "egress/direct-ip"),
+    ],
+)
+def test_whole_parts_of_an_id_name_all_cases_that_have_them(
+    patterns: list[str], control: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wanted = [
+        f"{one.id}/{name}" for one in controls() for name in one.variants if f"{one.id}/".startswith(f"{control}/")
+    ]
+    assert len(wanted) > 100
+    assert main(["list", *patterns]) == 0
+    assert [line.split()[1] for line in capsys.readouterr().out.splitlines()] == wanted
+
+
+def test_a_part_of_a_word_names_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "direct"]) == 2
+    assert capsys.readouterr().err == "no case matches direct\n"
+    assert main(["list", "direct-ip/c-tcp4", "c-tcp4"]) == 0
+    assert [line.split()[1] for line in capsys.readouterr().out.splitlines()] == ["egress/direct-ip/c-tcp4"]
+
+
 def test_a_pattern_that_matches_nothing_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list", "egress/nothing"]) == 2
     assert capsys.readouterr().err == "no case matches egress/nothing\n"
+    assert main(["list", "egress/direct-ip/c-tcp4", "c-tcp44", "x/*"]) == 2
+    assert capsys.readouterr() == ("", "no case matches c-tcp44 x/*\n")
 
 
 def test_a_recording_that_fails_says_why(

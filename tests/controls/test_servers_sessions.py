@@ -30,6 +30,7 @@ LOG = rb"""17    1.000001 execve("/usr/bin/node", ["node"], 0x7ffd /* 9 vars */)
 17    1.000003 write(1<pipe:[6]>, "Error: not this\n", 16) = 16 <0.000010>
 17    1.000004 write(2<pipe:[7]>, "at x (y.js)\nTypeError: \"\303\244\" is\tundefined\n    at z\n", 48) = 48 <0.000010>
 18    1.000005 write(2, "bye\n", 4) = 4 <0.000010>
+18    1.000005 write(2, "throw new Error(x)\n  Error.capture(e)\n", 40) = 40 <0.000010>
 17    1.000006 read(3</x>, "write(2, \"Error: text of a file\"", 32) = 32 <0.000010>
 """
 
@@ -67,7 +68,7 @@ def test_the_last_error_on_standard_error_is_the_last_word(tmp_path: Path, name:
 
 def test_without_an_error_the_last_line_is(tmp_path: Path) -> None:
     lines = [line for line in LOG.splitlines(keepends=True) if b"TypeError" not in line]
-    assert last_words(bundle(tmp_path, "strace.log", b"".join(lines))) == ("bye", 4)
+    assert last_words(bundle(tmp_path, "strace.log", b"".join(lines))) == ("Error.capture(e)", 5)
 
 
 def test_a_last_line_without_its_end_counts(tmp_path: Path) -> None:

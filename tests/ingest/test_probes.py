@@ -7,6 +7,7 @@ import pytest
 
 from mcpdetect.ingest.probes import ProbeWatch, discover
 from mcpdetect.model.event import Event, FileOpen, Probe, ProcessExit, ProcessStart
+from mcpdetect.model.files import FileDifference
 from mcpdetect.model.mcp import McpMessage
 from mcpdetect.model.net import DnsAnswer, DnsQuery, FirewallDrop, NetFlow, NetPacket
 from mcpdetect.model.observation import Loss, Observation
@@ -299,6 +300,43 @@ def test_a_probe_that_is_missing_is_a_loss_of_everything(seen: tuple[tuple[str, 
 
 def test_where_no_probe_could_show_nothing_is_said() -> None:
     assert judged("packets", expected=("syscalls",)).losses == []
+
+
+def test_marks_of_both_probes_prove_the_looks_at_the_files_and_nothing_else_passes_for_one() -> None:
+    runs = [ProbeRun("before", BEFORE.nonce, ("files",)), ProbeRun("after", AFTER.nonce, ("files",))]
+    assert BEFORE.mark == "/tmp/mcpdetect-probe-0123456789abcdef"
+    differs = [
+        FileDifference(Where("files.json", 2), None, path=AFTER.mark, change="created", mode="0600"),
+        FileDifference(Where("files.json", 3), None, path=BEFORE.mark, change="deleted", mode="0600"),
+    ]
+    others = [
+        FileDifference(Where("files.json", 4), None, path=BEFORE.mark, change="created"),
+        FileDifference(Where("files.json", 5), None, path=AFTER.mark, change="deleted"),
+        FileDifference(Where("files.json", 6), None, path=AFTER.mark, change="created", size=1),
+        FileDifference(Where("files.json", 7), None, path=AFTER.mark, change="created", type="link", target="/etc"),
+        FileDifference(Where("files.json", 8), None, path=f"/home{AFTER.mark}", change="created"),
+    ]
+
+    def judged(events: list[Event]) -> tuple[list[Event], Observation]:
+        watch = ProbeWatch(runs)
+        kept = list(watch.events(iter(events), frozenset({"file.difference"})))
+        item = Observation(
+            "files", "files.json", "files-diff", proof="declared", watches={"file.difference": "declared"}
+        )
+        watch.judge([item])
+        return kept, item
+
+    kept, item = judged([*differs, *others])
+    assert kept == others
+    assert (item.proof, item.watches, item.losses) == ("proved", {"file.difference": "proved"}, [])
+    for seen, loss in (
+        ([], "probe-missed"),
+        (others, "probe-missed"),
+        (differs[:1], "probe-missed"),
+        (differs[1:], "channel-died"),
+    ):
+        kept, item = judged(list(seen))
+        assert (item.proof, [one.what for one in item.losses]) == ("declared", [loss])
 
 
 def test_of_several_files_nobody_knows_which_had_to_show_the_probe() -> None:
