@@ -15,7 +15,6 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import unquote_to_bytes
 
 __all__ = ["FEWEST", "FORMS", "LAYERS", "Disguises", "Sighting"]
 
@@ -45,7 +44,10 @@ FORMS: Final = (
 _MOST_OPENED = 262_144  # bytes out of one packed block
 _MOST_BLOCKS = 64
 _LONGEST = 4_096  # bytes of a value that are looked for
+_SHORTEST_BLOCK = 16
 _BASE64 = re.compile(rb"[A-Za-z0-9+/_-]{16,}+={0,2}")
+_LETTERS = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-")
+_WORDS = bytes(byte if byte in _LETTERS else 0x20 for byte in range(256))
 _HEX = re.compile(rb"(?:[0-9a-fA-F]{2}){12,}+")
 _GZIP, _ZLIB, _ZSTD = b"\x1f\x8b\x08", (b"x\x01", b"x\x5e", b"x\x9c", b"x\xda"), b"\x28\xb5\x2f\xfd"
 
@@ -75,6 +77,8 @@ class Disguises:
     def __init__(self, values: Iterable[tuple[str, bytes]]) -> None:
         self.left_out: list[str] = []
         self._needles: dict[str, list[tuple[str, str, bytes]]] = {view: [] for view in _VIEWS}
+        self._values: list[tuple[str, bytes]] = []
+        self._shortest = _LONGEST
         self.longest = 0
         """The most bytes a form may take: what two pieces of one stream must share to lose nothing between them."""
         for name, whole in values:
@@ -84,6 +88,8 @@ class Disguises:
                 continue
             for view, form, needle in _spellings(value):
                 self._needles[view].append((name, form, needle))
+            self._values.append((name, value))
+            self._shortest = min(self._shortest, len(value))
             self.longest = max(self.longest, 8 * len(value))
 
     def __bool__(self) -> bool:
@@ -101,14 +107,26 @@ class Disguises:
         told: set[str] = set()
         for view, make in _VIEWS.items():
             seen = make(data)
+            if seen is data and view == "percent":
+                continue  # nothing was written so
             for name, form, needle in self._needles[view] if seen else ():
                 if name not in told:
                     at = seen.find(needle)
                     if at >= 0:
                         told.add(name)
                         yield Sighting(name, form, at if seen is data or len(seen) == len(data) else 0)
+        halves = data[::2], data[1::2]
+        for name, value in self._values:
+            if name not in told:
+                at = _spaced(halves, value)
+                if at >= 0:
+                    told.add(name)
+                    yield Sighting(name, "spaced", at)
         if layers > 0:
             for at, form, inner in _opened(data):
+                # Nothing shorter than a value holds it, but what is packed may be longer than it looks.
+                if len(inner) < self._shortest and not any(mark in inner for mark in (_GZIP, *_ZLIB, _ZSTD)):
+                    continue
                 for deep in self.search(inner, layers - 1):
                     if deep.name not in told:
                         told.add(deep.name)
@@ -133,27 +151,34 @@ def _spellings(value: bytes) -> Iterator[tuple[str, str, bytes]]:
     yield "itself", "rot13", codecs.encode(value.decode("latin-1"), "rot13").encode("latin-1")
     yield "itself", "utf-16", b"\0".join(bytes([byte]) for byte in value)
     yield "escapes", "escaped", value
-    # k e y   k-e-y   k.e.y: one mark between all letters, which labels and words are split by
-    yield "spaced", "spaced", value
     yield "differences", "xor", _differences(value)
 
 
-_LINE_BREAKS = re.compile(rb"[\r\n]++|\\+[rn]")  # base64 may be broken every 76 letters (RFC 2045 §6.8)
-_SEPARATORS = re.compile(rb"[ :,;\r\n]|\\+x|0x|%")
-_SPACED = re.compile(rb"(?<![0-9A-Za-z])(?:[!-~][ ._,|-]){7,}+[!-~]?")
+_SEPARATORS = b" :,;\r\n%\\"
+# k e y   k-e-y   k.e.y: one mark between all letters, which labels and words are split by
+_MARKS = frozenset(b" ._,|-")
 _ESCAPE = re.compile(
     rb"\\{1,2}u00([0-9a-fA-F]{2})|\\{1,2}x([0-9a-fA-F]{2})|&#(?:[xX]0*([0-9a-fA-F]{1,2})|0*(\d{1,3}));"
 )
+_PERCENT = re.compile(rb"%([0-9a-fA-F]{2})")  # RFC 3986 §2.1
 _BASE64_ALPHABET = bytes.maketrans(b"-_", b"+/")
+
+
+def _base64_view(data: bytes) -> bytes:
+    """Return the data in the alphabet of RFC 4648 §4, without line breaks, which may come every 76 letters."""
+    if b"\\" in data:
+        data = data.replace(b"\\r", b"").replace(b"\\n", b"")
+    return data.translate(_BASE64_ALPHABET, b"\r\n\\")
 
 
 def _hex_view(data: bytes) -> bytes:
     """Return the data in small letters without what is written between hexadecimal digits."""
-    return _SEPARATORS.sub(b"", data.lower())
+    # 6e 70 6d   6E:70:6D   \\x6e\\x70   0x6e, 0x70   %6e%70
+    return data.lower().replace(b"\\x", b"").replace(b"0x", b"").translate(None, _SEPARATORS)
 
 
 def _unescaped(data: bytes) -> bytes:
-    if b"\\" not in data and b"&#" not in data:
+    if b"\\x" not in data and b"\\u00" not in data and b"&#" not in data:
         return b""
     return _ESCAPE.sub(lambda match: bytes([_code(match)]), data)
 
@@ -163,12 +188,25 @@ def _code(match: re.Match[bytes]) -> int:
     return int(digits, 16) if digits else min(int(match[4]), 255)
 
 
-def _unspaced(data: bytes) -> bytes:
-    return b"\n".join(match[0][::2] for match in _SPACED.finditer(data))
+def _spaced(halves: tuple[bytes, bytes], value: bytes) -> int:
+    """Return where ``value`` stands with one mark between its bytes, -1 for nowhere.
+
+    Args:
+        halves: every other byte of the data, from the first and from the second on.
+        value: what is looked for.
+    """
+    for lead in (0, 1):
+        letters, marks = halves[lead], halves[1 - lead]
+        at = letters.find(value)
+        while at >= 0:
+            if _MARKS.issuperset(marks[at + lead : at + lead + len(value) - 1]):
+                return 2 * at + lead
+            at = letters.find(value, at + 1)
+    return -1
 
 
 def _unquoted(data: bytes) -> bytes:
-    return unquote_to_bytes(data) if b"%" in data else b""
+    return _PERCENT.sub(lambda match: bytes.fromhex(match[1].decode()), data) if b"%" in data else b""
 
 
 def _differences(data: bytes) -> bytes:
@@ -182,12 +220,11 @@ def _differences(data: bytes) -> bytes:
 
 _VIEWS: Final[dict[str, Callable[[bytes], bytes]]] = {
     "itself": lambda data: data,
-    "base64": lambda data: _LINE_BREAKS.sub(b"", data.translate(_BASE64_ALPHABET)),
+    "base64": _base64_view,
     "lower": bytes.lower,
     "percent": _unquoted,
     "hex": _hex_view,
     "escapes": _unescaped,
-    "spaced": _unspaced,
     "differences": _differences,
 }
 """Ways to look at the data, each of which lays some forms bare."""
@@ -203,6 +240,9 @@ def _opened(data: bytes) -> Iterator[tuple[int, str, bytes]]:
             yield from _inflated(data, at, 15)
     for at in _places(data, _ZSTD):
         yield from _unpacked(data, at)
+    # Digits of either base stand in words of this length, which are found faster than the pattern finds them.
+    if len(max(data.translate(_WORDS).split(), key=len, default=b"")) < _SHORTEST_BLOCK:
+        return
     for pattern, form in ((_BASE64, "base64"), (_HEX, "hex")):
         for match in pattern.finditer(data):
             blocks += 1
@@ -224,7 +264,7 @@ def _places(data: bytes, mark: bytes) -> Iterator[int]:
 
 def _inflated(data: bytes, at: int, window: int) -> Iterator[tuple[int, str, bytes]]:
     try:
-        inner = zlib.decompressobj(window).decompress(data[at:], _MOST_OPENED)
+        inner = zlib.decompressobj(window).decompress(memoryview(data)[at:], _MOST_OPENED)
     except zlib.error:
         return
     if inner:

@@ -92,6 +92,7 @@ class McpShadowing(Detector):
             what = {
                 "redirects": f"tells the agent how to call {reach.tool}, which is not this server's",
                 "forbids": f"tells the agent not to use {reach.tool}, which is not this server's",
+                "joins": f"has itself called along with {reach.tool}, which is not this server's",
                 "replaces": f"says that it stands in for {reach.tool}, which is not this server's",
             }[reach.rule]
             yield self.finding(

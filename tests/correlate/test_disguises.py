@@ -96,3 +96,41 @@ def test_layers_are_counted() -> None:
 def test_any_bytes_are_searched(data: bytes) -> None:
     assert all(0 <= one.at <= len(data) for one in LOOK.search(data))
     assert [one.name for one in LOOK.search(data + VALUE)] == ["npmrc"]
+
+
+def test_the_place_of_spaced_letters_is_told_and_other_marks_do_not_count() -> None:
+    for lead in (b"", b"x"):
+        data = lead + b"k " + b".".join(bytes([byte]) for byte in VALUE)
+        assert list(LOOK.search(data)) == [Sighting("npmrc", "spaced", len(lead) + 2)]
+    assert list(LOOK.search(b"#".join(bytes([byte]) for byte in VALUE))) == []
+    blank = Disguises([("blank", b"pass word 1")])
+    assert [one.form for one in blank.search(b"p.a.s.s. .w.o.r.d. .1")] == ["spaced"]
+    twice = b".".join(bytes([byte]) for byte in b"12345678") + b"#" + b".".join(bytes([byte]) for byte in b"12345678")
+    near = Disguises([("near", b"12345678")])
+    assert [one.at for one in near.search(b"1#2#3#4#5#6#7#8 " + twice)] == [16]
+
+
+@pytest.mark.parametrize(
+    ("written", "form"),
+    [
+        (rb"\\x6e\\x70\\x6d\\x5f\\x43\\x41\\x4e\\x41\\x52\\x59", "hex"),
+        (rb"\x6e\x70\x6d\x5f\x43\x41\x4e\x41\x52\x59", "hex"),
+        (b"0x6e, 0x70, 0x6d, 0x5f, 0x43, 0x41, 0x4e, 0x41, 0x52, 0x59", "hex"),
+        (b"%6e%70%6D%5f%43%41%4e%41%52%59", "percent"),
+        (rb"bnBtX0NB\nTkFSWQ", "base64"),
+        (rb"bnBtX0NB\\r\\nTkFSWQ", "base64"),
+        (b"bnBtX0NB\r\nTkFSWQ", "base64"),
+        (rb"&#x6e;&#x70;&#109;&#95;&#x43;&#65;&#78;&#65;&#82;&#89;", "escaped"),
+        (rb"\u006e\u0070\u006d_CANARY", "escaped"),
+        (b"6E:70:6D:5F:43:41:4E:41:52:59", "hex"),
+    ],
+)
+def test_spellings_of_one_value(written: bytes, form: str) -> None:
+    assert [one.form for one in Disguises([("k", b"npm_CANARY")]).search(b"> " + written + b" <")] == [form]
+
+
+def test_a_short_packed_block_may_hold_a_longer_value() -> None:
+    value = b"ab" * 40
+    packed = base64.b64encode(zlib.compress(value))
+    assert len(packed) < len(value)
+    assert [one.form for one in Disguises([("k", value)]).search(packed)] == ["nested"]

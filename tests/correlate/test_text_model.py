@@ -227,4 +227,15 @@ def test_the_vocabulary_is_folded() -> None:
     known = vocabulary()
     assert all(word == fold(word).text for word in known.known)
     assert {"ubermittle", "passworter"} <= known.known | {"passworter"}
-    assert known.sending < frozenset(known.verbs) | known.request.firsts
+    assert known.sending < frozenset(known.verbs) | known.request.firsts | known.visit
+
+
+def test_a_dotfile_or_an_address_at_the_end_of_a_sentence_is_whole() -> None:
+    found = [
+        (token.text, token.kind) for text in (".env.", "c.example/x.", "c.example.") for token in tokens(fold(text))
+    ]
+    assert [item for item in found if item[1] != "stop"] == [
+        (".env", "path"),
+        ("c.example/x", "host"),
+        ("c.example", "host"),
+    ]

@@ -35,7 +35,10 @@ def rules(text: str) -> list[str]:
 
 def test_every_rule_has_examples_and_look_alikes() -> None:
     assert {name: (len(rule["fires"]) >= 3, len(rule["benign"]) >= 5) for name, rule in RULES.items()} == dict.fromkeys(
-        ["override", "precedence", "secrecy", "consent", "role-forgery", "persona", "foreign-file", "run-command"],
+        [
+            *("override", "precedence", "secrecy", "consent", "role-forgery", "persona"),
+            *("deceit", "blind-obedience", "foreign-file", "run-command"),
+        ],
         (True, True),
     )
     assert (len(PLANTED), len(HONEST), len(variants("tool-poisoning"))) == (33, 61, 94)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from urllib.parse import unquote
 
-__all__ = ["LAYERS", "decoded"]
+__all__ = ["LAYERS", "decoded", "decodings"]
 
 LAYERS = 3
 """Most layers of encoding that are taken off."""
@@ -48,6 +48,15 @@ def decoded(text: str, layers: int = LAYERS) -> Iterator[tuple[int, int, str]]:
                 yield match.start(), match.end(), inner[0]
             elif len(_WORDS.findall(plain)) >= _FEWEST_WORDS:
                 yield match.start(), match.end(), plain
+
+
+def decodings(value: str) -> Iterator[str]:
+    """Yield what one value is in each encoding that it is written in, words or not."""
+    for pattern, read in _READERS:
+        if pattern.fullmatch(value, 0, _MOST_CHARACTERS):
+            plain = read(value)
+            if plain is not None:
+                yield plain
 
 
 def _readable(data: bytes) -> str | None:

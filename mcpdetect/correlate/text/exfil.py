@@ -21,6 +21,7 @@ T = TypeVar("T", Span, Sink)
 _WORD = re.compile(r"[^\W\d_]++")
 _SHORTEST = 12  # characters; no order names a verb, a secret and a place in less
 _BACK, _AHEAD, _FAR = 20, 25, 45  # tokens
+_NAME = 3  # letters
 _NEAR = 12  # tokens
 _SENTENCES = 3  # how far back "it" may point
 
@@ -89,8 +90,13 @@ def _grave(hit: ExfilOrder) -> bool:
 
 
 def _hits(named: Roles | None, here: Roles, words: Vocabulary) -> Iterator[ExfilOrder]:
-    for sink in here.copied:
-        yield ExfilOrder("copied-to-address", "", sink, here, here)
+    found = list(_carries(named, here, words))
+    if not found:
+        found = [ExfilOrder("copied-to-address", "", sink, here, here) for sink in here.copied[:1]]
+    yield from found
+
+
+def _carries(named: Roles | None, here: Roles, words: Vocabulary) -> Iterator[ExfilOrder]:
     for sink in here.visited:
         joined = {item.text for item in here.sentence.tokens[sink.end : sink.end + 3]}
         for span in _between(here.objects, sink.end, sink.end + _NEAR):
@@ -171,7 +177,10 @@ def _between(items: list[T], first: int, last: int) -> list[T]:
 def _misplaced(verb: Verb, span: Span, sink: Sink, first: Roles, words: Vocabulary) -> bool:
     """Return whether a secret has no business in a parameter: "pass your API key in `api_key`" is ordinary."""
     said = {token.text for token in first.sentence.tokens[span.start : span.end]}
-    own = said & set(fold(sink.name).text.replace("_", " ").split())
+    names = fold(sink.name).text.replace("_", " ").split()
+    # `env` is for environment variables.
+    short = names[0] if len(names) == 1 and len(names[0]) >= _NAME else None
+    own = not said.isdisjoint(names) or (short is not None and any(word.startswith(short) for word in said))
     if span.what == "credential":
         return (span.many or (span.others and not said.isdisjoint(words.grave))) and not own
     return not own or verb.word not in words.parameter_holds

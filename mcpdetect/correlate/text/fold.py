@@ -18,8 +18,8 @@ __all__ = ["LOOKALIKES", "Folded", "fold"]
 # lower and upper case. Words in those scripts fold too; patterns in them are folded in the same way.
 LOOKALIKES = dict(
     zip(
-        "аеорсухіјѕһԁԛԝԍѵАВЕКМНОРСТУХІЈЅԌαορνικυτχγωΑΒΕΖΗΙΚΜΝΟΡΤΥΧϲϳıɑɡ",
-        "aeopcyxijshdqwgvABEKMHOPCTYXIJSGaopvikutxywABEZHIKMNOPTYXcjiag",
+        "аеорсухіјѕһԁԛԝԍѵАВЕКМНОРСТУХІЈЅԌαορνικυτχγωΑΒΕΖΗΙΚΜΝΟΡΤΥΧϲϳıɑɡϹϺ",
+        "aeopcyxijshdqwgvABEKMHOPCTYXIJSGaopvikutxywABEZHIKMNOPTYXcjiagCM",
         strict=True,
     )
 )
@@ -40,6 +40,8 @@ _SPACED = re.compile(r"(?<![^\W_])[^\W\d_](?:[ .*·-][^\W\d_](?![^\W_])){3,}+")
 _SPACED_SHORT = re.compile(r"(?<![^\W_])[^\W\d_](?:[ .*·-][^\W\d_](?![^\W_]))++")
 # a letter before and behind one invisible character or several
 _LATIN = re.compile(f"[a-zA-Z]{_INVISIBLE.pattern}++[a-zA-Z]")
+# "first line\\nSecond line": JSON within a text; C:\\new is a path
+_ESCAPED = re.compile(r"\\[nrt](?![a-z0-9_])")
 _EXPANSION = 4
 # <!-- an order in a comment of the Markdown -->
 _COMMENT = re.compile(r"<!--|-->")
@@ -92,6 +94,8 @@ def fold(text: str) -> Folded:
     if _COMMENT.search(cased):
         disguises.add("comment")
         cased = _COMMENT.sub(lambda match: " " * len(match[0]), cased)
+    if "\\" in cased:
+        cased = _ESCAPED.sub("\n ", cased)
     if _SPACED.search(cased):
         disguises.add("letter-spacing")
         cased, origin = _collapsed(cased, origin)
@@ -147,7 +151,13 @@ def _character(character: str) -> tuple[str, str]:
     )
     if len(plain) > _EXPANSION:  # U+FDFA stands for 18 letters
         plain = character
-    wide = "\uff01" <= character <= "\uff5e" or "\U0001d400" <= character <= "\U0001d7ff"
+    # Full-width and mathematical letters, circled and squared ones
+    wide = (
+        "\uff01" <= character <= "\uff5e"
+        or "\u24b6" <= character <= "\u24e9"
+        or "\U0001d400" <= character <= "\U0001d7ff"
+        or "\U0001f130" <= character <= "\U0001f169"
+    )
     return plain, "look-alikes" if wide else ""
 
 

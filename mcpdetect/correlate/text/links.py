@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from itertools import islice
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from mcpdetect.correlate.text.decoded import decoded
+from mcpdetect.correlate.credentials import credentials
+from mcpdetect.correlate.text.decoded import decoded, decodings
 from mcpdetect.model.addresses import is_remote
 
 __all__ = ["Link", "carrying_links"]
@@ -33,7 +34,8 @@ _SHORTEST = 16
 class Link:
     """One such link: its address, its host, and why it is one.
 
-    ``place``: it is to be filled in. ``words``: it holds words in an encoding.
+    ``place``: it is to be filled in. ``words``: it holds words in an encoding, or
+    a credential.
     """
 
     address: str
@@ -74,5 +76,7 @@ def _leaves(host: str) -> bool:
 
 
 def _words(value: str) -> bool:
-    """Return whether a value is an encoded text of several words."""
-    return any(True for _ in decoded(value))
+    """Return whether a value is an encoded text of several words, or a credential as it is or encoded."""
+    return any(True for _ in decoded(value)) or any(
+        any(True for _ in credentials(plain)) for plain in (value, *decodings(value))
+    )

@@ -22,6 +22,7 @@ SHAPE: Shape = {
     "secret_files": None,
     "rules": {"*": {"says": None, "patterns": [None], "when?": None, "fires": [None], "benign": [None]}},
     "frames": {"markers": [None], "spoken": [None]},
+    "foreign": {"*": None},
 }
 """The shape of ``poisoning.yaml``."""
 
@@ -53,7 +54,7 @@ class Step:
 
 @dataclass(slots=True)
 class Rule:
-    """One rule: its name, what a text that fires it does, its patterns, and the classes of which one must stand with it."""
+    """One rule: its name, what a text that fires it does, its patterns, the classes of which one must stand with it."""
 
     name: str
     says: str
@@ -100,6 +101,8 @@ class Patterns:
         self.examples = frozenset(fold(data["examples"]).text.split())
         self.markers = tuple(data["frames"]["markers"])
         self.spoken = tuple(sorted(data["frames"]["spoken"], key=len, reverse=True))
+        self.foreign = {name: frozenset(fold(words).text.split()) for name, words in data["foreign"].items()}
+        """Words by which a text speaks of other tools."""
         self._files = frozenset(data["secret_files"].split())
         first = [(step, rule, steps) for rule in self.rules for steps in rule.patterns for step in steps[:1]]
         self._starts: dict[str, list[tuple[Rule, tuple[Step, ...]]]] = {}
@@ -176,7 +179,8 @@ class Patterns:
         if token.kind not in ("path", "host", "word"):
             return False
         parts = token.text.strip("/").split("/")
-        return token.kind != "word" and any(part in self._files for part in parts)
+        # The public half of a key, id_rsa.pub, is no secret.
+        return token.kind != "word" and not parts[-1].endswith(".pub") and any(part in self._files for part in parts)
 
     def stands(self, name: str, tokens: list[Token]) -> bool:
         """Return whether a word class occurs in a sentence."""

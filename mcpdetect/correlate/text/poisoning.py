@@ -24,8 +24,8 @@ _ADDRESSED = re.compile(
 )
 # What follows a tag is no value: <system>New task: read ...</system>
 _TAGGED = re.compile(
-    r"new (?:task|instruction|order|rule)|\b(?:read|send|open|print|delete|use|grant|forward|write|add|remove|change|disregard)\b"
-    r"[^<]{0,300}</"
+    r"new (?:task|instruction|order|rule)"
+    r"|\b(?:read|send|open|print|delete|use|grant|forward|write|add|remove|change|disregard)\b[^<]{0,300}</"
 )
 _SHORTEST = 12
 

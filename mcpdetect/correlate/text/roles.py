@@ -22,6 +22,10 @@ _PARTS = 8  # of one identifier
 _COPIED_WITHIN = 10
 _VISIT_WITHIN = 4
 _JOINED_WITHIN = 3
+_SURE_WITHIN = 12
+_DETECTS_WITHIN = 12
+_AIMS = frozenset({"objective", "goal", "task", "job", "mission", "duty", "purpose"})
+_ENSURE = frozenset({"sure", "ensure", "certain"})
 _EXAMPLES = frozenset({"example", "examples", "eg", "such", "like"})
 
 
@@ -129,22 +133,27 @@ def _known(tokens: list[Token], at: int, words: Vocabulary, found: Roles) -> Non
 def _verb(tokens: list[Token], at: int, words: Vocabulary) -> Verb | None:
     token = tokens[at]
     known = words.verbs.get(token.text)
-    if known is None and words.request.at(tokens, at):
+    if (known is None or known[0] == "make") and words.request.at(tokens, at):
         known = ("request", "order")
     if known is None or token.kind != "word" or token.part or token.quoted or is_negated(tokens, at, words):
         return None
     group, form = known
+    behind = words.verbs.get(tokens[at + 1].text) if at + 1 < len(tokens) else None
+    if token.text == "be" and behind is not None and behind[1] == "done":
+        return None
     mood: Mood = "told"
     passive = form == "done"
     if form == "order" and is_ordered(tokens, at, words):
         mood = "order"
     elif passive:
-        # All API keys must be sent to ...
-        if at < 2 or tokens[at - 1].text != "be" or tokens[at - 2].text not in words.obliged:
+        # All API keys must be sent to ... Make sure that all API keys are sent to ...
+        must = at >= 2 and tokens[at - 1].text == "be" and tokens[at - 2].text in words.obliged
+        sure = at >= 2 and tokens[at - 1].text in ("are", "is")
+        if not must and not (sure and any(item.text in _ENSURE for item in tokens[max(0, at - _SURE_WITHIN) : at])):
             return None
         mood = "order"
-    elif form == "order":
-        return None
+    elif form == "order" or any(item.text in words.detects for item in tokens[max(0, at - _DETECTS_WITHIN) : at]):
+        return None  # "detects code that sends ..." tells of others
     following = [item.text for item in tokens[at + 1 : at + 5]]
     anaphora = any(item in words.anaphora for item in following)
     pronoun = any(item in words.pronouns for item in following[:2])
@@ -158,7 +167,10 @@ def is_ordered(tokens: list[Token], at: int, words: Vocabulary) -> bool:
     before = tokens[at - 1].text
     if before == "to":
         used = (item.text for item in tokens[max(0, at - _USE_WITHIN) : at])
-        return (at >= 2 and tokens[at - 2].text in words.need_to) or any(word in words.use for word in used)
+        # your real objective is to send ...
+        aim = at >= 3 and tokens[at - 2].text == "is" and tokens[at - 3].text in _AIMS
+        needed = at >= 2 and tokens[at - 2].text in words.need_to
+        return aim or needed or any(word in words.use for word in used)
     return before in words.leads
 
 
@@ -183,6 +195,7 @@ def _object(tokens: list[Token], at: int, words: Vocabulary) -> Span | None:
         parts = token.text.strip("/").split("/")
         home = token.text.startswith(("~/.", "$home/.", "${home}/."))
         known = home or any(part in words.files for part in parts)
+        known = known and not parts[-1].endswith(".pub")
         return Span(at, at + 1, "file", many=True, others=True) if known else None
     if token.kind != "word":
         return None
@@ -220,6 +233,8 @@ def _sink(tokens: list[Token], at: int, words: Vocabulary) -> Sink | None:
                 return None
             if before[n].text in words.towards:
                 referred = n > 0 and before[n - 1].text in words.reference
+                # "found to a@c.example": only "refer to" refers
+                referred = referred and (before[n].text != "to" or before[n - 1].text.startswith("refer"))
                 return None if referred else Sink(at, at + 1, "address", token.text, token.kind == "host")
         return None
     length = words.foreign.at(tokens, at)
@@ -286,6 +301,7 @@ def _parameter(tokens: list[Token], at: int, words: Vocabulary) -> Sink | None:
     after = [item.text for item in tokens[last + 1 : last + 3]]
     # the `ctx` argument must contain
     filled = len(after) == 2 and after[0] in words.parameter_nouns and after[1] in words.obliged
+    filled = filled or prior[-2:] == ["value", "of"]
     if not filled and not any(item in words.parameter_before or item in words.parameter_filled for item in prior):
         return None
     noun_before = bool(prior) and prior[-1] in words.parameter_nouns

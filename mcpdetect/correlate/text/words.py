@@ -48,6 +48,7 @@ SHAPE: Shape = {
     "secrecy": {"strong": [None], "mention": [None], "weak": None, "benign": _BENIGN},
     "grammar": {
         "copies": None,
+        "detects": None,
         "leads": None,
         "need_to": None,
         "obliged": None,
@@ -111,6 +112,7 @@ class Vocabulary:
         self.secrecy_strong = Phrases(data["secrecy"]["strong"])
         self.secrecy_mention = Phrases(data["secrecy"]["mention"])
         self.secrecy_weak = _words(data["secrecy"]["weak"])
+        self.detects = _words(grammar["detects"])
         self.copies = _words(grammar["copies"])
         self.leads = _words(grammar["leads"])
         self.need_to = _words(grammar["need_to"])
@@ -142,7 +144,7 @@ def _raw(text: str) -> frozenset[str]:
 
 
 class Phrases:
-    """Phrases by their first word, longest first; a plural ``s`` at the end is understood, a possessive ``'s`` ignored."""
+    """Phrases by their first word, longest first; a plural ``s`` is understood, a possessive ``'s`` ignored."""
 
     def __init__(self, phrases: list[str]) -> None:
         self._by_first: dict[str, list[tuple[str, ...]]] = {}
