@@ -43,7 +43,7 @@ FENCES: dict[str, set[str]] = {
     "msgspec": {"ingest", "model", "report", "score"},
     "pydantic": {"labels", "model", "report"},
     "ruamel": {"data", "labels"},
-    "zstandard": {"ingest"},
+    "zstandard": {"ingest", "correlate"},
 }
 
 # Nothing of the analysis library opens a connection or runs a program.

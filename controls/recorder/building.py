@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+from controls.catalog import Control, Variant
 from controls.recorder.errors import RecorderError
 from controls.recorder.probes import cache_folder
 from controls.recorder.tools import PACKAGES, run
+from controls.speeches import SPEAKER, SPEECH
 
-__all__ = ["COMPILERS", "build", "compilers", "packaged"]
+__all__ = ["COMPILERS", "build", "compilers", "lay_out", "packaged"]
 
 COMPILERS = {".c": "gcc", ".go": "go", ".java": "javac"}
 """Suffix of a source -> the program that compiles it; anything else is no source that is built."""
@@ -58,3 +62,22 @@ def build(source: Path, link: str) -> None:
     else:
         static = ["-static"] if link == "static" else []
         run("gcc", "-O1", "-Wall", *static, "-o", target, str(source))
+
+
+def lay_out(control: Control, variant: Variant, to: Path) -> None:
+    """Copy the programs of a variant, or the server that says its speech, to a new folder, and build its sources.
+
+    Raises:
+        RecorderError: a compiler failed.
+    """
+    if variant.speech is not None:
+        shutil.copytree(SPEAKER, to, ignore=shutil.ignore_patterns("__pycache__"))
+        (to / SPEECH).write_text(json.dumps(variant.speech, indent=1) + "\n")
+    else:
+        shutil.copytree(
+            control.folder, to, ignore=shutil.ignore_patterns("control.yaml", "expect*.yaml", "__pycache__")
+        )
+    for name in variant.build:
+        build(to / name, variant.link)
+    for path in to.rglob("*"):
+        path.chmod(0o755 if path.is_dir() or path.suffix == "" else 0o644)

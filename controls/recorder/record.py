@@ -17,7 +17,7 @@ from typing import Any
 import zstandard
 
 from controls.catalog import Control, Variant
-from controls.recorder.building import build, compilers, packaged
+from controls.recorder.building import compilers, lay_out, packaged
 from controls.recorder.canaries import HOME, PROJECT, planted, tag_of
 from controls.recorder.cell import GATEWAY4, Cell
 from controls.recorder.denial import DENIALS
@@ -30,7 +30,6 @@ from controls.recorder.resume import inputs_of
 from controls.recorder.room import CONTROL, STRACE_OPTIONS
 from controls.recorder.shells import Netns, Shell
 from controls.recorder.tools import scratch, version_of
-from controls.speeches import SPEAKER, SPEECH
 from mcpdetect.model.manifest import (
     MANIFEST_SCHEMA,
     Manifest,
@@ -143,7 +142,7 @@ def record(
             for one in (watch, bundle):
                 one.mkdir()
             if not ready:
-                _programs(control, variant, programs)
+                lay_out(control, variant, programs)
             captured = shell.capture(job, control.folder if ready else programs, watch)
             if variant.expectations:
                 shutil.copyfile(control.folder / variant.expectations, bundle / "expect.yaml")
@@ -170,21 +169,6 @@ def _put(bundle: Path, final: Path) -> None:
         partial.rename(final)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-
-
-def _programs(control: Control, variant: Variant, to: Path) -> None:
-    """Copy the control's programs and build its sources."""
-    if variant.speech is not None:
-        shutil.copytree(SPEAKER, to, ignore=shutil.ignore_patterns("__pycache__"))
-        (to / SPEECH).write_text(json.dumps(variant.speech, indent=1) + "\n")
-    else:
-        shutil.copytree(
-            control.folder, to, ignore=shutil.ignore_patterns("control.yaml", "expect*.yaml", "__pycache__")
-        )
-    for name in variant.build:
-        build(to / name, variant.link)
-    for path in to.rglob("*"):
-        path.chmod(0o755 if path.is_dir() or path.suffix == "" else 0o644)
 
 
 def _manifest(

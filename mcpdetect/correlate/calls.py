@@ -54,6 +54,7 @@ class Calls(Fact):
         self.calls: list[ToolCall] = []
         self.tools: dict[str, McpTool] = {}
         self.dropped = 0
+        self._answered: ToolCall | None = None
         self._open: dict[tuple[str, int], ToolCall] = {}
         self._channel: Channel | None = None
         self._begins: list[int] = []
@@ -81,6 +82,7 @@ class Calls(Fact):
             call_made = self._open.pop((event.where.file, event.answers), None)
             if call_made is not None:
                 call_made.end_ns, call_made.answer = event.t_ns, event
+                self._answered = call_made
 
     def during(self, t_ns: int | None) -> list[ToolCall]:
         """Return the calls under way at a time, in order; several at once where a client did not wait.
@@ -96,6 +98,11 @@ class Calls(Fact):
             if comparable(call.begin_ns, t_ns) and (call.end_ns is None or t_ns <= call.end_ns):
                 found.append(call)
         return found
+
+    def answered_by(self, event: Event) -> ToolCall | None:
+        """Return the call that the last answer read ended, if ``event`` is that answer."""
+        last = self._answered
+        return last if last is not None and last.answer is event else None
 
     def annotated(self, hint: str) -> Iterator[str]:
         """Yield the names of the tools whose last definition carries an annotation such as ``readOnlyHint=true``."""

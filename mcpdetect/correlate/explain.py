@@ -19,7 +19,7 @@ from mcpdetect.model.result import Explanation
 from mcpdetect.model.trace import Run
 from mcpdetect.model.vocabulary import Level
 
-__all__ = ["Call", "Explanations", "level_with"]
+__all__ = ["Call", "Explanations", "level_with", "named_file"]
 
 MAX_SEARCHED = 256
 """Most directories kept per process in which a dotenv file was looked for."""
@@ -228,6 +228,16 @@ class Explanations(Fact):
 def level_with(explanations: list[Explanation], otherwise: Level = "suspicious") -> Level:
     """Return a finding's level: ``info`` as soon as something explains it."""
     return "info" if explanations else otherwise
+
+
+def named_file(arguments: str | None, path: str) -> str | None:
+    """Return the string of a call's arguments that names ``path`` or a directory above it, None for no such string.
+
+    Args:
+        arguments: as JSON, or the beginning of it; None for none.
+        path: absolute path of a file.
+    """
+    return next((text for text in _strings(arguments) if _covers(text, path)), None)
 
 
 def _strings(arguments: str | None) -> list[str]:

@@ -8,10 +8,11 @@ from mcpdetect.contract import AnyOf, Context, Detector, Need, Spec
 from mcpdetect.correlate.calls import Calls
 from mcpdetect.correlate.credentials import credentials
 from mcpdetect.correlate.disguises import FORMS, Disguises
+from mcpdetect.correlate.explain import level_with, named_file
 from mcpdetect.correlate.text.said import Said, said
 from mcpdetect.model.event import Event
 from mcpdetect.model.mcp import McpMessage
-from mcpdetect.model.result import Finding
+from mcpdetect.model.result import Explanation, Finding
 
 __all__ = ["McpSecretInOutput"]
 
@@ -51,6 +52,8 @@ class McpSecretInOutput(Detector):
                 name = canary.path or (f"${canary.variable}" if canary.variable else canary.kind)
                 values.append((name, canary.value.encode()))
         self._planted = Disguises(values)
+        self._paths = {one.path for one in secrets.canaries if one.path is not None} if secrets is not None else set()
+        self._calls = context.fact(Calls)
         self._given: list[str] = []
         if not self._planted:
             self.context.limit(
@@ -75,13 +78,15 @@ class McpSecretInOutput(Detector):
         for sighting in self._planted.search(item.text.encode("utf-8", "surrogatepass")):
             met = True
             how = "" if sighting.form == "plain" else f", {sighting.form}"
+            explanations = self._asked_for(item, sighting.name)
             yield self.finding(
                 item.event,
                 title=f"{item.subject} holds the planted value of {sighting.name}{how}",
-                reason="The value was planted where nothing that the server was asked to do needs it; what reaches the "
-                "agent goes on to the model's provider, and to whatever the agent does next.",
+                reason="What reaches the agent goes on to the model's provider, and to whatever the agent does next. "
+                + ("The call asked for the file." if explanations else "No argument of the call named where it was."),
                 identity=f"{item.part}\0{item.name}\0{sighting.name}\0{sighting.form}",
-                level="accusing" if sighting.form != "plain" else "suspicious",
+                level=level_with(explanations, "accusing" if sighting.form != "plain" else "suspicious"),
+                explanations=explanations,
                 part=item.part,
                 name=item.name,
                 pointer=item.pointer,
@@ -105,3 +110,11 @@ class McpSecretInOutput(Detector):
                 pointer=item.pointer,
                 shape=found.name,
             )
+
+    def _asked_for(self, item: Said, name: str) -> list[Explanation]:
+        """Return why a planted value in an answer may be ordinary: the call's own argument named its file."""
+        call = self._calls.answered_by(item.event)
+        given = named_file(call.arguments, name) if call is not None and name in self._paths else None
+        if call is None or given is None:
+            return []
+        return [Explanation("caller-argument", f"the caller of tool {call.tool!r} passed {given!r}", f"{call.where}")]

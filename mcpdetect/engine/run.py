@@ -260,7 +260,8 @@ def _conclude(slot: _Slot, observations: list[Observation], least: Proof) -> Che
         result.reason = f"not configured: {', '.join(slot.unconfigured)}"
         for name in slot.unconfigured:
             option = {"secrets": "--secrets", "expectations": "--expect", "baseline": "--baseline"}[name]
-            result.limits.append(Limit("not-configured", f"no {name} were given; name them with {option}"))
+            given, them = ("was", "it") if name == "baseline" else ("were", "them")
+            result.limits.append(Limit("not-configured", f"no {name} {given} given; name {them} with {option}"))
         return result
     if slot.crash is not None:
         result.verdict = "error"

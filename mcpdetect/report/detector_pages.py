@@ -56,7 +56,7 @@ def detector_page(detector: type[Detector], style: Style) -> str:
         lines += wrapped(blind, style.width, head)
         head = " " * len(head)
     if spec.requires:
-        option = {"secrets": "--secrets", "expectations": "--expect"}
+        option = {"secrets": "--secrets", "expectations": "--expect", "baseline": "--baseline"}
         lines += wrapped(", ".join(f"{name} ({option[name]})" for name in spec.requires), style.width, "inputs     ")
     if spec.technique:
         lines.append(f"technique  {spec.technique} (MITRE ATT&CK)")

@@ -11,6 +11,7 @@ from mcpdetect.labels.blindspots import BLINDSPOTS_SCHEMA, BlindSpots
 from mcpdetect.labels.errata import ERRATA_SCHEMA, Errata
 from mcpdetect.labels.model import LABEL_SCHEMA, Label
 from mcpdetect.labels.reviews import REVIEW_SCHEMA, ReviewRecord
+from mcpdetect.model.inputs import BASELINE_SCHEMA, Baseline
 from mcpdetect.model.kinds import EVENT_TYPES
 from mcpdetect.model.manifest import MANIFEST_SCHEMA, Manifest
 from mcpdetect.model.observation import Observation
@@ -158,6 +159,7 @@ _BUILDERS: dict[str, Callable[[], Schema]] = {
     "manifest": _document(Manifest, "The manifest of a bundle", MANIFEST_SCHEMA),
     "secrets": lambda: SECRETS,
     "expectations": lambda: EXPECTATIONS,
+    "baseline": _document(Baseline, "The approved description of a server", BASELINE_SCHEMA),
     "label": _document(Label, "The label of a recorded case", LABEL_SCHEMA),
     "review": _document(ReviewRecord, "A review of one finding", REVIEW_SCHEMA),
     "errata": _document(Errata, "Which verdicts no longer stand", ERRATA_SCHEMA),

@@ -95,7 +95,8 @@ class Mutants:
     """How many faults planted in the check's code, and in what it rests on, the labels catch.
 
     Attributes:
-        mutants, killed: in the check's own module and in the correlation code it rests on.
+        mutants, killed: in the check's own module and in the correlation code it rests on; a sample of each module's
+            faults, drawn by a hash, about each of which a bounded number of labels was asked.
         own_mutants, own_killed: in its own module alone.
     """
 

@@ -93,7 +93,8 @@ def test_stats_count_truths_and_axes(corpus: list[str], capsys: pytest.CaptureFi
     assert main(["label", "stats", *corpus]) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert lines[0] == ["check", "fires", "silent", "blind", "todo", "axes"]
-    assert lines[1] == ["egress.direct-ip", "1", "0", "0", "0", "runtime", "1"]
+    assert lines[1] == ["drift.behaviour", "0", "0", "0", "0"]
+    assert lines[2] == ["egress.direct-ip", "1", "0", "0", "0", "runtime", "1"]
     assert lines[-1] == ["secrets.canary-read", "0", "0", "0", "0"]
 
 

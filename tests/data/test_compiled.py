@@ -14,7 +14,15 @@ REFRESH = "python -m mcpdetect.data.compile"
 
 def test_every_shipped_yaml_file_has_a_current_json_copy_and_no_copy_is_left_over() -> None:
     names = shipped()
-    assert names == ["claims.yaml", "errata.yaml", "exfil.yaml", "habits.yaml", "residues.yaml"]
+    assert names == [
+        "claims.yaml",
+        "credentials.yaml",
+        "errata.yaml",
+        "exfil.yaml",
+        "habits.yaml",
+        "poisoning.yaml",
+        "residues.yaml",
+    ]
     copies = sorted(path.name for path in (FOLDER / "compiled").glob("*"))
     assert copies == [name.replace(".yaml", ".json") for name in names], f"refresh with: {REFRESH}"
     for name in names:

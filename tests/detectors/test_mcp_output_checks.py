@@ -100,6 +100,52 @@ def test_what_cannot_be_looked_for_is_said() -> None:
     assert [one.what for one in bench.limits] == ["not-configured"]
 
 
+def test_a_planted_value_whose_file_the_call_named_is_explained() -> None:
+    events: list[Event] = [call(3, '{"path":"/home/dev/.npmrc"}', "read_file"), answer(4, f"token={TOKEN}", 3)]
+    (found,) = run(McpSecretInOutput, events, Bench(secrets=PLANTED))
+    assert (found.level, [(one.rule, one.text, one.source) for one in found.explanations]) == (
+        "info",
+        [("caller-argument", "the caller of tool 'read_file' passed '/home/dev/.npmrc'", "mcp.jsonl:3")],
+    )
+    assert found.reason.endswith("The call asked for the file.")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "level"),
+    [
+        ('{"path":"/home/dev/.npmrc"}', "info"),
+        ('{"uri":"file:///home/dev/.npmrc"}', "info"),
+        ('{"in":{"paths":["a","~/.npmrc"]}}', "info"),
+        ('{"path":"/home/dev"}', "info"),
+        ('{"path":"/home"}', "suspicious"),
+        ('{"path":"/home/dev/.npm"}', "suspicious"),
+        ('{"path":"/home/dev/notes.txt"}', "suspicious"),
+        ('{"query":"milk"}', "suspicious"),
+        ("{}", "suspicious"),
+    ],
+)
+def test_only_an_argument_that_names_the_file_explains(arguments: str, level: str) -> None:
+    (found,) = run(McpSecretInOutput, [call(3, arguments), answer(4, f"token={TOKEN}", 3)], Bench(secrets=PLANTED))
+    assert (found.level, bool(found.explanations)) == (level, level == "info")
+
+
+def test_a_file_named_by_another_call_and_the_value_of_a_variable_are_not_explained() -> None:
+    planted = Secrets("s", [*PLANTED.canaries, Canary("KEY", "sk-CANARY-OPENAI-1", None, "OPENAI_API_KEY")])
+    events: list[Event] = [
+        call(3, '{"path":"/home/dev/.npmrc"}'),
+        answer(4, "nothing", 3),
+        call(5, '{"name":"OPENAI_API_KEY","path":"$OPENAI_API_KEY"}'),
+        answer(6, f"{TOKEN} sk-CANARY-OPENAI-1", 5),
+        McpMessage(Where("mcp.jsonl", 7), 7, form="notification", method="notifications/message", text=TOKEN),
+    ]
+    found = run(McpSecretInOutput, events, Bench(secrets=planted))
+    assert [(one.facts["planted"], one.level, one.explanations) for one in found] == [
+        ("/home/dev/.npmrc", "suspicious", []),
+        ("$OPENAI_API_KEY", "suspicious", []),
+        ("/home/dev/.npmrc", "suspicious", []),
+    ]
+
+
 def test_a_credentials_shape_is_told_unless_the_client_sent_it_or_it_is_a_placeholder() -> None:
     token = "ghp_k3Yw9ZtQ1mB7rXcV5nLd8sHfJ2aGpE6uT4oK"
     (found,) = run(McpSecretInOutput, [result(f"use {token}")])

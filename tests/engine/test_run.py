@@ -9,6 +9,7 @@ import pytest
 from hand_sources import HandSource, observed, where
 
 from mcpdetect.contract import AnyOf, Context, Detector, Fact, Need, Spec, finding_key
+from mcpdetect.correlate.calls import Calls
 from mcpdetect.correlate.processes import Processes
 from mcpdetect.correlate.residues import Residues
 from mcpdetect.engine.run import MAX_PLACES, run_checks
@@ -305,7 +306,7 @@ def test_only_the_wanted_kinds_are_asked_of_the_source() -> None:
     source = HandSource([], [observed("syscalls", "file.open")])
     only(source, Wanting)
     # What calls do out of sight is looked for as well, for a check that rests on calls.
-    assert source.asked == frozenset({"file.open", "process.exit", *Residues.kinds, *Processes.kinds})
+    assert source.asked == frozenset({"file.open", "process.exit", *Residues.kinds, *Processes.kinds, *Calls.kinds})
 
 
 def test_repetitions_fold_into_one_finding_with_a_true_count_and_bounded_places() -> None:

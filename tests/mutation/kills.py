@@ -72,6 +72,7 @@ class _Recorded:
         self._observations = source.observations()
         self.run = source.run
         self.secrets, self.tag, self.expect = source.secrets, source.tag, source.expect
+        self.baseline = source.baseline
 
     def events(self, wanted: frozenset[str] | None = None) -> Iterator[Event]:
         return (event for event in self._events if wanted is None or event.kind in wanted)

@@ -4,11 +4,13 @@ The result is ``coverage/mutation.json``, one row a module, each with the hash o
 does, and the labels that were asked. ``--changed`` measures only the modules whose row is missing or stale; without it
 and without a MODULE everything is measured. A label that is newer than a row makes it no older: it can only catch more.
 
-Detectors and the correlation code: every fault, every label. The code that reads evidence has some 25,000 faults, and
-each label would have to be read anew for each: there the faults that no label executes are counted, of the others
-a sample (``--sample``, by a hash of the fault, so that it is the same tomorrow) is planted, and at most ``--asked``
-labels are asked until one tells. What survives there may be caught by a label that was not asked: the number is a
-lower bound.
+Detectors and the correlation code have some 9,000 faults, and more than a thousand labels could tell each: a sample of
+a module's faults (``--faults``, by a hash of the fault, so that it is the same tomorrow) is planted, and at most
+``--labels`` of the labels that execute it are asked, those of the check's own cases first. ``--faults 0 --labels 0`` is
+everything, for a machine with a night to spend. The code that reads evidence has some 25,000 faults, and each label
+would have to be read anew for each: there the faults that no label executes are counted, of the others a smaller sample
+(``--sample``) is planted, and at most ``--asked`` labels are asked until one tells. What survives may be caught by a
+label that was not asked: all these numbers are lower bounds.
 
 Why no mutation tool from outside. mutmut 3 and cosmic-ray were looked at: both start the whole test command once a
 mutant, stop at the first failure, and know tests but no labels. A question here is *which* labels tell a mutant and
@@ -45,6 +47,7 @@ __all__ = ["OUTPUT", "SCHEMA", "checks_of", "fingerprint", "load_rows", "main", 
 SCHEMA = "mcpdetect.mutation/2"
 OUTPUT = ROOT / "coverage" / "mutation.json"
 _SAMPLE, _ASKED = 5, 4
+_FAULTS, _LABELS = 40, 40
 _READ = ("mutants", "unreached", "planted", "killed")
 _LAB: Lab
 
@@ -160,14 +163,24 @@ def _tasks(path: Path, found: Sequence[Mutant], lines: Reached, options: argpars
         span = set(range(mutant.span[0], mutant.span[1] + 1)) if mutant.span else None
         wanted[number] = [case for case, seen in reached.items() if (seen & span if span is not None else seen)]
     if not _reads(path):
-        return wanted
+        chosen = sorted(wanted, key=lambda at: _order(name, *_mark(found[at])))
+        chosen = sorted(chosen[: options.faults or None])
+        own = {check.replace(".", "/") for check in checks_of(path)}
+
+        def rank(case: str) -> tuple[bool, str]:
+            return case.rpartition("/")[0] not in own, _order(name, case)
+
+        return {at: sorted(wanted[at], key=rank)[: options.labels or None] for at in chosen}
     executed = [number for number, cases in wanted.items() if cases]
     if options.sample:
-        executed.sort(
-            key=lambda at: _order(name, found[at].function, found[at].kind, found[at].before, found[at].after)
-        )
+        executed.sort(key=lambda at: _order(name, *_mark(found[at])))
         executed = sorted(executed[: options.sample])
     return {at: sorted(wanted[at], key=lambda case: _order(name, case))[: options.asked] for at in executed}
+
+
+def _mark(mutant: Mutant) -> tuple[object, ...]:
+    """Return what makes a fault the same one tomorrow, wherever its line is then."""
+    return mutant.function, mutant.kind, mutant.before, mutant.after
 
 
 def _row(path: Path, lines: Reached, pool: Any, options: argparse.Namespace) -> dict[str, Any]:
@@ -203,10 +216,7 @@ def _row(path: Path, lines: Reached, pool: Any, options: argparse.Namespace) -> 
                 }
             )
     cases = {case.label.case: case for case in _LAB.cases}
-    asked = sorted({case for names in wanted.values() for case in names}) if _reads(path) else sorted(cases)
-    if path.parent.name == "detectors":
-        own = {check.partition(".")[0] for check in checks}
-        asked = [case for case in asked if case.partition("/")[0] in own]
+    asked = sorted({case for names in wanted.values() for case in names})
     row = {
         "module": name,
         "inputs": fingerprint(path, cases, asked),
@@ -240,10 +250,10 @@ def _summary(rows: Iterable[dict[str, Any]], cases: Sequence[Case]) -> dict[str,
     for row in rows:
         for check, killed in row["checks"].items():
             one = checks.setdefault(check, {"mutants": 0, "killed": 0, "own_mutants": 0, "own_killed": 0})
-            one["mutants"] += row["mutants"]
+            one["mutants"] += row["planted"]
             one["killed"] += killed
             if len(row["checks"]) == 1 and "/detectors/" in row["module"]:
-                one["own_mutants"] += row["mutants"]
+                one["own_mutants"] += row["planted"]
                 one["own_killed"] += row["killed"]
     categories: dict[str, dict[str, int]] = {}
     for check, one in checks.items():
@@ -257,7 +267,7 @@ def _summary(rows: Iterable[dict[str, Any]], cases: Sequence[Case]) -> dict[str,
                 kills[case][0] += number
                 kills[case][1] += alone
     return {
-        "mutants": sum(row["mutants"] for row in rows),
+        "mutants": sum(row["planted"] for row in rows),
         "killed": sum(row["killed"] for row in rows),
         "checks": dict(sorted(checks.items())),
         "categories": dict(sorted(categories.items())),
@@ -297,6 +307,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--changed", action="store_true", help="measure only what is missing or stale")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--output", type=Path, default=OUTPUT)
+    parser.add_argument("--faults", type=int, default=_FAULTS, help="faults of another module; 0: all of them")
+    parser.add_argument("--labels", type=int, default=_LABELS, help="labels asked about one of those; 0: all of them")
     parser.add_argument("--sample", type=int, default=_SAMPLE, help="faults of a module that reads; 0: all of them")
     parser.add_argument("--asked", type=int, default=_ASKED, help="labels asked about a fault of what reads")
     options = parser.parse_args(arguments)

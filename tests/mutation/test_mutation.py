@@ -170,7 +170,7 @@ def test_the_sums_are_those_of_the_rows() -> None:
     data = json.loads(OUTPUT.read_text("utf-8"))
     code = [row for row in data["rows"] if "checks" in row]
     reading = [row for row in data["rows"] if "checks" not in row]
-    assert data["summary"]["mutants"] == sum(row["mutants"] for row in code) > 1000
+    assert data["summary"]["mutants"] == sum(row["planted"] for row in code) > 1000
     assert data["summary"]["killed"] == sum(row["killed"] for row in code)
     for key in ("mutants", "unreached", "planted", "killed"):
         assert sum(one[key] for one in data["summary"]["reading"].values()) == sum(row[key] for row in reading)
@@ -179,7 +179,7 @@ def test_the_sums_are_those_of_the_rows() -> None:
         assert sum(row["how"].values()) == row["planted"] <= row["mutants"]
         assert row["asked_labels"] in data["asked_labels"]
     for row in code:
-        assert row["planted"] == row["mutants"]
+        assert 0 < row["planted"] <= row["mutants"]
         assert row["unreached"] == sum(1 for one in row["survivors"] if not one["ran"])
     for check, one in data["summary"]["checks"].items():
         assert one["killed"] == sum(row["checks"].get(check, 0) for row in code)

@@ -43,7 +43,7 @@ def problems(kind: str, value: object) -> list[str]:
 
 
 def test_there_are_schemas_of_everything_read_or_written() -> None:
-    documents = ("trace", "event", "result", "results", "manifest", "secrets", "expectations", "label")
+    documents = ("trace", "event", "result", "results", "manifest", "secrets", "expectations", "baseline", "label")
     assert (*documents, "review", "errata", "blindspots", "claims", "recheck", "selftest", "coverage") == KINDS
     for kind in KINDS:
         Draft202012Validator.check_schema(schema(kind))
