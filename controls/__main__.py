@@ -232,13 +232,19 @@ def main(argv: list[str] | None = None) -> int:
         parser.error("--resume needs --out: without it nothing is kept")
     try:
         with _ending_properly():
-            return _run(options)
+            status = _run(options)
+            sys.stdout.flush()
+            return status
     except (RecorderError, McpDetectError) as error:
         _tell(str(error))
         return _WRONG
     except KeyboardInterrupt:
         _tell("interrupted; what was under way is taken down")
         return _INTERRUPTED
+    except BrokenPipeError:
+        # Who reads has left, as head(1) does. What is still buffered must not raise again when Python ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _WRONG
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -284,6 +284,20 @@ def test_wrong_usage_ends_with_2(argv: list[str], why: str, capsys: pytest.Captu
     assert why in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("cases", [[], [CASE]], ids=["more than a buffer holds", "less"])
+def test_a_reader_that_leaves_ends_a_command_without_a_word(cases: list[str]) -> None:
+    # Standard output is a pipe that nobody reads any more.
+    reader, writer = os.pipe()
+    os.close(reader)
+    with subprocess.Popen(
+        [sys.executable, "-m", "controls", "list", *cases], cwd=ROOT, stdout=writer, stderr=subprocess.PIPE, text=True
+    ) as command:
+        os.close(writer)
+        assert command.stderr is not None
+        assert command.stderr.read() == ""
+        assert command.wait(60) == 1
+
+
 def _below(pid: int) -> set[int]:
     found: set[int] = set()
     try:
