@@ -50,17 +50,34 @@ def made(folder: Path, source: str, **changes: object) -> tuple[Control, Variant
     return Control("made/up", folder, "nothing"), Variant(**settings)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    "case",
-    [
-        "egress/direct-ip/c-tcp4",
-        "egress/unexplained-host/c-undocumented",
-        "network/blocked/c-tcp4-output-drop",
-        "network/blocked/c-udp4-prohibit",
-        "secrets/canary-read/c-passed",
-        "mcp/exfil-instruction/python-forward-conversation",
-    ],
-)
+CHOSEN = [
+    "egress/direct-ip/c-tcp4",
+    "egress/unexplained-host/c-undocumented",
+    "network/blocked/c-tcp4-output-drop",
+    "network/blocked/c-udp4-prohibit",
+    "secrets/canary-read/c-passed",
+    "mcp/exfil-instruction/python-forward-conversation",
+]
+
+
+def category(case: str) -> str:
+    return case.partition("/")[0]
+
+
+def cases() -> list[str]:
+    """Return the chosen cases, and the first that fires of every category that none of them is of."""
+    found = list(CHOSEN)
+    for control in controls():
+        if category(control.id) not in map(category, found):
+            found += [f"{control.id}/{one.name}" for one in control.variants.values() if one.truth == "fires"][:1]
+    return found
+
+
+def test_every_category_is_recorded_again() -> None:
+    assert set(map(category, cases())) == {category(control.id) for control in controls()}
+
+
+@pytest.mark.parametrize("case", cases())
 def test_a_control_recorded_again_comes_to_its_label(case: str, tmp_path: Path) -> None:
     name, _, variant = case.rpartition("/")
     control = next(one for one in controls() if one.id == name)
