@@ -123,7 +123,7 @@ def _audit(options: argparse.Namespace) -> int:
     from controls.serverlist import chosen
 
     targets = [server.target for one in options.target for server in chosen(one)]
-    tasks = [AuditTask(target, options.out, tuple(options.argument)) for target in targets]
+    tasks = [AuditTask(target, options.out, tuple(options.argument), options.resume) for target in targets]
     with Progress(len(tasks), "auditing", ("whole", "broke", "failed")) as progress:
         for task, found in each(audit_target, tasks, where=options.shell, jobs=_jobs(options)):
             if isinstance(found, Failed):
@@ -132,7 +132,8 @@ def _audit(options: argparse.Namespace) -> int:
             word = "whole" if found.broke is None else "broke"
             progress.done(task.target.partition(":")[0], word, "\n".join(told(found)))
             if options.registry is not None:
-                update(options.registry, [found], options.shell, datetime.datetime.now(datetime.UTC).date())
+                today = datetime.datetime.now(datetime.UTC).date()
+                update(options.registry, [found], options.shell, found.recorded or today)
     print(progress.table())
     return _WRONG if progress.count("broke") + progress.count("failed") else _DONE
 
@@ -180,6 +181,7 @@ def _parser() -> argparse.ArgumentParser:
         one.add_argument(
             "--no-probes", dest="probes", action="store_false", help="do not run probes around each target"
         )
+    for one in (recording, verifying, auditing):
         one.add_argument(
             "--resume", action="store_true", help="keep bundles below --out that are whole and of the same inputs"
         )
