@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -171,6 +172,18 @@ def test_a_qemu_that_cannot_save_guests_is_too_old(version: str, old: bool, monk
     why = r"QEMU 5\.2\.0 cannot save a guest over QMP; 6\.0 or later is needed \(apt-get install qemu-system-x86\)"
     with pytest.raises(RecorderError, match=why):
         MicroVM().require([])
+
+
+def test_without_the_package_that_drives_guests_the_command_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    here = ["controls.recorder.microvm.shell", "controls.recorder.microvm.guest", "qemu.qmp"]
+    with pytest.MonkeyPatch.context() as patch:
+        for name in here:
+            patch.delitem(sys.modules, name, raising=False)
+        patch.setitem(sys.modules, "qemu.qmp", None)
+        assert main(["record", "egress/direct-ip/c-tcp4", "--shell", "microvm"]) == 3
+    said = capsys.readouterr()
+    assert said.err == "guests are driven by a Python package that is not here (pip install qemu.qmp)\n"
+    assert said.out == ""
 
 
 def test_a_guest_needs_root(monkeypatch: pytest.MonkeyPatch) -> None:
