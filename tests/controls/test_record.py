@@ -96,6 +96,23 @@ def test_a_control_recorded_again_comes_to_its_label(case: str, tmp_path: Path) 
     assert not {one["sha256"] for one in new["secrets"]} & {one["sha256"] for one in old["secrets"]}
 
 
+def test_a_case_recorded_twice_differs_in_times_nonces_and_the_evidence_itself(tmp_path: Path) -> None:
+    control = next(one for one in controls() if one.id == "egress/direct-ip")
+    bundles = [
+        record(control, control.variants["c-tcp4"], tmp_path / name, seed=7, probe=True) for name in ("first", "second")
+    ]
+    names = [[path.relative_to(one).as_posix() for path in sorted(one.rglob("*"))] for one in bundles]
+    assert names[0] == names[1]
+    manifests = [json.loads((one / "manifest.json").read_text()) for one in bundles]
+    assert manifests[0] != manifests[1]
+    for manifest in manifests:
+        del manifest["recorded"]
+        for entry in (manifest["run"], *manifest["evidence"], *manifest["truth"], *manifest["probes"]):
+            for key in ("started_ns", "ended_ns", "begin_ns", "end_ns", "sha256", "bytes", "nonce"):
+                entry.pop(key, None)
+    assert json.dumps(manifests[0]) == json.dumps(manifests[1])
+
+
 def test_a_target_that_stays_is_stopped_and_its_log_ends_properly(tmp_path: Path) -> None:
     control, variant = made(tmp_path, "trap '' TERM\nwhile :; do sleep 1; done\n", seconds=0.5)
     bundle = load_manifest(record(control, variant, tmp_path / "out"))
