@@ -85,13 +85,18 @@ def _tasks(chosen: list[tuple[Control, Variant]], options: argparse.Namespace) -
     ]
 
 
+def _why(task: Task, failed: Failed) -> str:
+    """Return why a case failed; most reasons begin with its id, which is told already."""
+    return failed.why.removeprefix(f"{task.case}: ")
+
+
 def _record(chosen: list[tuple[Control, Variant]], options: argparse.Namespace) -> int:
     """Record cases; one that fails is told, and the others go on. Return the exit status."""
     tasks = _tasks(chosen, options)
     with Progress(len(tasks), "recording", ("recorded", "kept", "failed")) as progress:
         for task, result in each(record_case, tasks, where=options.shell, jobs=_jobs(options)):
             if isinstance(result, Failed):
-                progress.done(task.control.id, "failed", f"failed {task.case}: {result.why}", wrong=True)
+                progress.done(task.control.id, "failed", f"failed {task.case}: {_why(task, result)}", wrong=True)
             else:
                 word = "kept" if result.kept else "recorded"
                 progress.done(task.control.id, word, f"{word} {task.case} ({result.size} bytes)")
@@ -105,7 +110,7 @@ def _verify(chosen: list[tuple[Control, Variant]], options: argparse.Namespace) 
     with Progress(len(tasks), "verifying", ("same", "differs", "failed", "no label")) as progress:
         for task, result in each(verify_case, tasks, where=options.shell, jobs=_jobs(options)):
             if isinstance(result, Failed):
-                progress.done(task.control.id, "failed", f"failed    {task.case}: {result.why}", wrong=True)
+                progress.done(task.control.id, "failed", f"failed    {task.case}: {_why(task, result)}", wrong=True)
             elif result is None:
                 progress.done(task.control.id, "no label", f"no label  {task.case}")
             else:
@@ -122,7 +127,11 @@ def _audit(options: argparse.Namespace) -> int:
     from controls.registry import update
     from controls.serverlist import chosen
 
-    targets = [server.target for one in options.target for server in chosen(one)]
+    try:
+        targets = [server.target for one in options.target for server in chosen(one)]
+    except RecorderError as error:
+        _tell(str(error))
+        return _USAGE
     tasks = [AuditTask(target, options.out, tuple(options.argument), options.resume) for target in targets]
     with Progress(len(tasks), "auditing", ("whole", "broke", "failed")) as progress:
         for task, found in each(audit_target, tasks, where=options.shell, jobs=_jobs(options)):
@@ -156,7 +165,10 @@ def _prune() -> int:
 
 
 def _positive(text: str) -> int:
-    number = int(text)
+    try:
+        number = int(text)
+    except ValueError:
+        number = -1
     if number < 0:
         raise argparse.ArgumentTypeError("a number of cases, or 0 for as many as processors")
     return number
