@@ -85,13 +85,18 @@ def _tasks(chosen: list[tuple[Control, Variant]], options: argparse.Namespace) -
     ]
 
 
+def _why(task: Task, failed: Failed) -> str:
+    """Return why a case failed; most reasons begin with its id, which is told already."""
+    return failed.why.removeprefix(f"{task.case}: ")
+
+
 def _record(chosen: list[tuple[Control, Variant]], options: argparse.Namespace) -> int:
     """Record cases; one that fails is told, and the others go on. Return the exit status."""
     tasks = _tasks(chosen, options)
     with Progress(len(tasks), "recording", ("recorded", "kept", "failed")) as progress:
         for task, result in each(record_case, tasks, where=options.shell, jobs=_jobs(options)):
             if isinstance(result, Failed):
-                progress.done(task.control.id, "failed", f"failed {task.case}: {result.why}", wrong=True)
+                progress.done(task.control.id, "failed", f"failed {task.case}: {_why(task, result)}", wrong=True)
             else:
                 word = "kept" if result.kept else "recorded"
                 progress.done(task.control.id, word, f"{word} {task.case} ({result.size} bytes)")
@@ -105,7 +110,7 @@ def _verify(chosen: list[tuple[Control, Variant]], options: argparse.Namespace) 
     with Progress(len(tasks), "verifying", ("same", "differs", "failed", "no label")) as progress:
         for task, result in each(verify_case, tasks, where=options.shell, jobs=_jobs(options)):
             if isinstance(result, Failed):
-                progress.done(task.control.id, "failed", f"failed    {task.case}: {result.why}", wrong=True)
+                progress.done(task.control.id, "failed", f"failed    {task.case}: {_why(task, result)}", wrong=True)
             elif result is None:
                 progress.done(task.control.id, "no label", f"no label  {task.case}")
             else:
@@ -122,8 +127,12 @@ def _audit(options: argparse.Namespace) -> int:
     from controls.registry import update
     from controls.serverlist import chosen
 
-    targets = [server.target for one in options.target for server in chosen(one)]
-    tasks = [AuditTask(target, options.out, tuple(options.argument)) for target in targets]
+    try:
+        targets = [server.target for one in options.target for server in chosen(one)]
+    except RecorderError as error:
+        _tell(str(error))
+        return _USAGE
+    tasks = [AuditTask(target, options.out, tuple(options.argument), options.resume) for target in targets]
     with Progress(len(tasks), "auditing", ("whole", "broke", "failed")) as progress:
         for task, found in each(audit_target, tasks, where=options.shell, jobs=_jobs(options)):
             if isinstance(found, Failed):
@@ -132,7 +141,8 @@ def _audit(options: argparse.Namespace) -> int:
             word = "whole" if found.broke is None else "broke"
             progress.done(task.target.partition(":")[0], word, "\n".join(told(found)))
             if options.registry is not None:
-                update(options.registry, [found], options.shell, datetime.datetime.now(datetime.UTC).date())
+                today = datetime.datetime.now(datetime.UTC).date()
+                update(options.registry, [found], options.shell, found.recorded or today)
     print(progress.table())
     return _WRONG if progress.count("broke") + progress.count("failed") else _DONE
 
@@ -155,7 +165,10 @@ def _prune() -> int:
 
 
 def _positive(text: str) -> int:
-    number = int(text)
+    try:
+        number = int(text)
+    except ValueError:
+        number = -1
     if number < 0:
         raise argparse.ArgumentTypeError("a number of cases, or 0 for as many as processors")
     return number
@@ -180,6 +193,7 @@ def _parser() -> argparse.ArgumentParser:
         one.add_argument(
             "--no-probes", dest="probes", action="store_false", help="do not run probes around each target"
         )
+    for one in (recording, verifying, auditing):
         one.add_argument(
             "--resume", action="store_true", help="keep bundles below --out that are whole and of the same inputs"
         )
@@ -232,13 +246,19 @@ def main(argv: list[str] | None = None) -> int:
         parser.error("--resume needs --out: without it nothing is kept")
     try:
         with _ending_properly():
-            return _run(options)
+            status = _run(options)
+            sys.stdout.flush()
+            return status
     except (RecorderError, McpDetectError) as error:
         _tell(str(error))
         return _WRONG
     except KeyboardInterrupt:
         _tell("interrupted; what was under way is taken down")
         return _INTERRUPTED
+    except BrokenPipeError:
+        # Who reads has left, as head(1) does. What is still buffered must not raise again when Python ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _WRONG
 
 
 def _run(options: argparse.Namespace) -> int:

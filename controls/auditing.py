@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from controls.catalog import Control, Variant
 from controls.recorder.canaries import HOME, PROJECT, tag_of, token_of
 from controls.recorder.errors import RecorderError
 from controls.recorder.record import record
+from controls.recorder.resume import inputs_of, kept
 from controls.recorder.shells import Shell
 from controls.serverlist import Server, named
 from controls.servers import Installed, install
@@ -65,6 +67,8 @@ class Audit:
         server: the server with its settings.
         slug: its name as a folder's.
         kernel: of the machine or guest it ran on, None where it did not run.
+        recorded: the day of the open run, None where there was none.
+        kept: names of the runs that were recorded before and kept.
     """
 
     target: str
@@ -79,6 +83,8 @@ class Audit:
     server: Server | None = None
     slug: str = ""
     kernel: str | None = None
+    recorded: datetime.date | None = None
+    kept: list[str] = field(default_factory=list)
 
     @property
     def broke(self) -> Step | None:
@@ -92,7 +98,9 @@ class Audit:
         return well >= set(STEPS[:5])
 
 
-def audit(target: str, shell: Shell, out: Path, *, seed: int = 0, arguments: tuple[str, ...] = ()) -> Audit:
+def audit(
+    target: str, shell: Shell, out: Path, *, seed: int = 0, arguments: tuple[str, ...] = (), resume: bool = False
+) -> Audit:
     """Install, record and check one server; whatever breaks is a step of the result.
 
     Args:
@@ -102,6 +110,7 @@ def audit(target: str, shell: Shell, out: Path, *, seed: int = 0, arguments: tup
         out: root of the bundles.
         seed: canaries are derived from it.
         arguments: for the server, instead of those of the list.
+        resume: keep a run that was recorded before, if its bundle is whole and of the same inputs.
 
     Raises:
         ConfigError: the list is wrong.
@@ -120,6 +129,12 @@ def audit(target: str, shell: Shell, out: Path, *, seed: int = 0, arguments: tup
     control = Control(f"servers/{installed.name}", installed.folder, f"{server.target} {installed.version}".strip())
     for name, denial in (("open", None), ("denied", DENIAL)):
         variant = _variant(server, installed, name, denial, tag_of(seed, f"{control.id}/{name}"))
+        if resume and kept(
+            out / control.id / name, inputs_of(control, variant, seed=seed, probe=True, where=shell.name)
+        ):
+            found.bundles.append(out / control.id / name)
+            found.kept.append(name)
+            continue
         try:
             found.bundles.append(record(control, variant, out, seed=seed, probe=True, shell=shell, ready=True))
         except RecorderError as error:
@@ -197,7 +212,9 @@ def _variant(server: Server, installed: Installed, name: str, denial: str | None
 def _judge(found: Audit) -> None:
     """Read the two recordings: steps, verdicts, hosts, how the denial showed."""
     found.sessions = [session_of(bundle) for bundle in found.bundles]
-    found.kernel = str(_manifest(found.bundles[0])["host"]["kernel"])
+    manifest = _manifest(found.bundles[0])
+    found.kernel = str(manifest["host"]["kernel"])
+    found.recorded = datetime.date.fromisoformat(manifest["recorded"])
     found.steps += _steps(found.bundles, found.sessions)
     hosts = found.server.hosts if found.server is not None else None
     expectations = Expectations("controls/servers.yaml", list(hosts)) if hosts is not None else None

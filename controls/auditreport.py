@@ -41,7 +41,9 @@ def told(found: Audit) -> Iterator[str]:
     if broke is not None:
         yield f"  broke at {broke.name}: {shown(broke.detail, _LONGEST)}"
     if found.bundles:
-        yield f"  evidence in {found.bundles[0].parent}; all of it: mcpdetect check --audit {found.bundles[0].parent}/*"
+        folder = found.bundles[0].parent
+        before = f" ({' and '.join(found.kept)} recorded before)" if found.kept else ""
+        yield f"  evidence in {folder}{before}; all of it: mcpdetect check --audit {folder}/*"
 
 
 def _hosts(asked: list[Asked]) -> Iterator[str]:

@@ -56,11 +56,19 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class AuditTask:
-    """One server to be audited."""
+    """One server to be audited.
+
+    Attributes:
+        target: the server, as ``audit`` takes it.
+        out: root of the bundles.
+        arguments: for the server, instead of those of the list.
+        resume: keep whole bundles of the same inputs.
+    """
 
     target: str
     out: Path
     arguments: tuple[str, ...] = ()
+    resume: bool = False
 
 
 def record_case(task: Task, shell: Shell) -> Recorded:
@@ -101,4 +109,4 @@ def verify_case(task: Task, shell: Shell) -> list[str] | None:
 
 def audit_target(task: AuditTask, shell: Shell) -> Audit:
     """Install, record and check one server; whatever breaks is a step of the result."""
-    return audit(task.target, shell, task.out, arguments=task.arguments)
+    return audit(task.target, shell, task.out, arguments=task.arguments, resume=task.resume)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from controls.recorder.capture import capture
+from controls.recorder.errors import RecorderError
 from controls.recorder.job import Captured, Job
 from controls.recorder.tools import require
 
@@ -62,12 +63,20 @@ def open_shell(name: str, say: Callable[[str], None] = lambda text: None) -> Ite
     Args:
         name: one of ``SHELLS``.
         say: told what takes long.
+
+    Raises:
+        RecorderError: a guest is wanted, and the package that drives it is not installed.
     """
     if name == "netns":
         yield Netns()
         return
     # Loaded where a guest is wanted: it brings asyncio and QEMU's protocol along.
-    from controls.recorder.microvm.shell import MicroVM
+    try:
+        from controls.recorder.microvm.shell import MicroVM
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "qemu":
+            raise
+        raise RecorderError("guests are driven by a Python package that is not here (pip install qemu.qmp)") from error
 
     with MicroVM(say) as shell:
         yield shell

@@ -6,13 +6,12 @@ Every text holds ``{value}`` once: the canary. What must look random is made of 
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import json
 import sqlite3
 import struct
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 
 __all__ = ["STORES", "VARIABLES", "content"]
 
@@ -205,13 +204,9 @@ def content(name: str, value: str, tag: str) -> bytes:
 
 
 def _database(table: str, row: str, value: str) -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "made"
-        base = sqlite3.connect(path)
-        try:
-            base.execute(table)
-            base.execute(row, (value.encode(),))
-            base.commit()
-        finally:
-            base.close()
-        return path.read_bytes()
+    # In memory: a file would be written through to the disk, several times, for nothing.
+    with contextlib.closing(sqlite3.connect(":memory:")) as base:
+        base.execute(table)
+        base.execute(row, (value.encode(),))
+        base.commit()
+        return base.serialize()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import subprocess
 import tempfile
 import time
@@ -18,11 +19,12 @@ from functools import partial
 from pathlib import Path
 
 from controls.catalog import Control, Variant, controls
+from controls.recorder.building import build
 from controls.recorder.record import record
 from controls.recorder.room import STRACE_OPTIONS
 from controls.recorder.shells import Netns, Shell
 
-CASES = ("egress/direct-ip/c-tcp4", "egress/direct-ip/python-tcp4")
+CASES = ("egress/direct-ip/c-tcp4", "egress/direct-ip/python-tcp4", "mcp/exfil-instruction/python-token-counts")
 
 
 def timed(work: Callable[[], object]) -> tuple[float, float]:
@@ -40,11 +42,18 @@ def planted(case: str) -> tuple[Control, Variant]:
     return control, control.variants[variant]
 
 
-def alone(folder: Path) -> tuple[float, float]:
-    """Return what a program that opens and closes one socket costs under strace, outside of any cell."""
-    program = ["/usr/bin/python3", "-I", "-S", "-c", "import socket; socket.socket().close()"]
-    log = str(folder / "alone.log")
-    return timed(lambda: subprocess.run(["strace", *STRACE_OPTIONS, "-o", log, *program], check=True))
+def alone(control: Control, variant: Variant, folder: Path) -> tuple[float, float]:
+    """Return what a case's program costs under the same strace outside of any cell, with no network at all."""
+    programs = folder / "programs"
+    shutil.copytree(control.folder, programs, dirs_exist_ok=True)
+    for name in variant.build:
+        build(programs / name, variant.link)
+    program = [word.format(control=programs, home=folder, project=folder) for word in variant.run]
+    command = ["unshare", "--net", "strace", *STRACE_OPTIONS, "-o", str(folder / "alone.log"), *program]
+    none = subprocess.DEVNULL
+    return min(
+        timed(lambda: subprocess.run(command, check=False, stdin=none, stdout=none, stderr=none)) for _ in range(3)
+    )
 
 
 def cases(shell: Shell, folder: Path, number: int) -> None:
@@ -57,13 +66,13 @@ def cases(shell: Shell, folder: Path, number: int) -> None:
             wall, used = timed(partial(record, control, variant, folder, probe=True, shell=shell))
             walls.append(wall)
             processor.append(used)
-        base = alone(folder)
+        base = alone(control, variant, folder)
         goal = "  (goal: under 1.5 s)" if shell.name == "netns" else ""
         print(
-            f"{shell.name:8} {case:30} {min(walls):6.2f} s wall, {min(processor):5.2f} s processor; over the program "
+            f"{shell.name:8} {case:41} {min(walls):6.2f} s wall, {min(processor):5.2f} s processor; over the program "
             f"alone {min(walls) - base[0]:5.2f} s wall, {min(processor) - base[1]:5.2f} s processor{goal}"
         )
-        print(f"{shell.name:8} {case:30} {60 * number / sum(walls):6.1f} cases a minute", flush=True)
+        print(f"{shell.name:8} {case:41} {60 * number / sum(walls):6.1f} cases a minute", flush=True)
 
 
 def main() -> None:

@@ -1,5 +1,6 @@
 """Audits of servers: the steps that a recording tells, and what names a server."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -38,7 +39,19 @@ def test_a_server_is_recorded_open_and_denied_and_every_step_told(
     assert "  survives denial  ok" in said
     assert "  lists            ok     1 tools  (open/mcp.jsonl.zst:" in said
     assert "  mcp.exfil-instruction    not_detected" in said
-    found = audit("command:planted", Netns(), tmp_path)
+    bundles = [tmp_path / "servers/command-planted" / name for name in ("open", "denied")]
+    manifests = [(bundle / "manifest.json").read_bytes() for bundle in bundles]
+    assert main(["audit", "command:planted", "--out", str(tmp_path), "--resume"]) == 0
+    told = said.replace(f"{bundles[0].parent};", f"{bundles[0].parent} (open and denied recorded before);")
+    # The last line says how long it took.
+    assert capsys.readouterr().out.splitlines()[:-1] == told.splitlines()[:-1]
+    assert [(bundle / "manifest.json").read_bytes() for bundle in bundles] == manifests
+    (bundles[1] / "manifest.json").unlink()
+    found = audit("command:planted", Netns(), tmp_path, resume=True)
+    assert found.kept == ["open"]
+    assert str(found.recorded) == json.loads(manifests[0])["recorded"]
+    assert (bundles[0] / "manifest.json").read_bytes() == manifests[0]
+    assert (bundles[1] / "manifest.json").exists()
     assert [(step.name, step.ok) for step in found.steps] == [
         ("installs", True),
         ("starts", True),
@@ -49,7 +62,7 @@ def test_a_server_is_recorded_open_and_denied_and_every_step_told(
         ("shuts down", True),
     ]
     assert found.broke is None
-    assert [path.name for path in found.bundles] == ["open", "denied"]
+    assert found.bundles == bundles
     assert found.result is not None
     assert len(found.result.parts) == 2
 

@@ -270,7 +270,7 @@ def test_where_nothing_can_be_recorded_the_status_is_3_and_nothing_is_made(
     ("argv", "why"),
     [
         (["record", "--jobs", "-1"], "a number of cases, or 0 for as many as processors"),
-        (["record", "--jobs", "many"], "invalid _positive value: 'many'"),
+        (["record", "--jobs", "many"], "a number of cases, or 0 for as many as processors"),
         (["record", "--shell", "cloud"], "invalid choice: 'cloud'"),
         (["verify", "--resume"], "--resume needs --out: without it nothing is kept"),
         (["audit"], "the following arguments are required: target"),
@@ -282,6 +282,37 @@ def test_wrong_usage_ends_with_2(argv: list[str], why: str, capsys: pytest.Captu
         main(argv)
     assert ended.value.code == 2
     assert why in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("cases", [[], [CASE]], ids=["more than a buffer holds", "less"])
+def test_a_reader_that_leaves_ends_a_command_without_a_word(cases: list[str]) -> None:
+    # Standard output is a pipe that nobody reads any more.
+    reader, writer = os.pipe()
+    os.close(reader)
+    with subprocess.Popen(
+        [sys.executable, "-m", "controls", "list", *cases], cwd=ROOT, stdout=writer, stderr=subprocess.PIPE, text=True
+    ) as command:
+        os.close(writer)
+        assert command.stderr is not None
+        assert command.stderr.read() == ""
+        assert command.wait(60) == 1
+
+
+@recording
+def test_what_is_no_server_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["audit", "nothing"]) == 2
+    why = "nothing: a server is npm:NAME[@VERSION], pypi:NAME[==VERSION] or command:ARGV\n"
+    assert capsys.readouterr() == ("", why)
+
+
+@recording
+def test_a_place_that_cannot_be_written_fails_the_case_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    assert main(["record", CASE, "--out", str(tmp_path / "file")]) == 1
+    told = capsys.readouterr().err
+    assert told == f"failed {CASE}: [Errno 20] Not a directory: '{tmp_path}/file/egress/direct-ip'\n"
 
 
 def _below(pid: int) -> set[int]:

@@ -50,17 +50,34 @@ def made(folder: Path, source: str, **changes: object) -> tuple[Control, Variant
     return Control("made/up", folder, "nothing"), Variant(**settings)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    "case",
-    [
-        "egress/direct-ip/c-tcp4",
-        "egress/unexplained-host/c-undocumented",
-        "network/blocked/c-tcp4-output-drop",
-        "network/blocked/c-udp4-prohibit",
-        "secrets/canary-read/c-passed",
-        "mcp/exfil-instruction/python-forward-conversation",
-    ],
-)
+CHOSEN = [
+    "egress/direct-ip/c-tcp4",
+    "egress/unexplained-host/c-undocumented",
+    "network/blocked/c-tcp4-output-drop",
+    "network/blocked/c-udp4-prohibit",
+    "secrets/canary-read/c-passed",
+    "mcp/exfil-instruction/python-forward-conversation",
+]
+
+
+def category(case: str) -> str:
+    return case.partition("/")[0]
+
+
+def cases() -> list[str]:
+    """Return the chosen cases, and the first that fires of every category that none of them is of."""
+    found = list(CHOSEN)
+    for control in controls():
+        if category(control.id) not in map(category, found):
+            found += [f"{control.id}/{one.name}" for one in control.variants.values() if one.truth == "fires"][:1]
+    return found
+
+
+def test_every_category_is_recorded_again() -> None:
+    assert set(map(category, cases())) == {category(control.id) for control in controls()}
+
+
+@pytest.mark.parametrize("case", cases())
 def test_a_control_recorded_again_comes_to_its_label(case: str, tmp_path: Path) -> None:
     name, _, variant = case.rpartition("/")
     control = next(one for one in controls() if one.id == name)
@@ -77,6 +94,23 @@ def test_a_control_recorded_again_comes_to_its_label(case: str, tmp_path: Path) 
     assert kinds[0] >= kinds[1]
     assert all(one["value"] is None and one["offset"] >= 0 for one in new["secrets"])
     assert not {one["sha256"] for one in new["secrets"]} & {one["sha256"] for one in old["secrets"]}
+
+
+def test_a_case_recorded_twice_differs_in_times_nonces_and_the_evidence_itself(tmp_path: Path) -> None:
+    control = next(one for one in controls() if one.id == "egress/direct-ip")
+    bundles = [
+        record(control, control.variants["c-tcp4"], tmp_path / name, seed=7, probe=True) for name in ("first", "second")
+    ]
+    names = [[path.relative_to(one).as_posix() for path in sorted(one.rglob("*"))] for one in bundles]
+    assert names[0] == names[1]
+    manifests = [json.loads((one / "manifest.json").read_text()) for one in bundles]
+    assert manifests[0] != manifests[1]
+    for manifest in manifests:
+        del manifest["recorded"]
+        for entry in (manifest["run"], *manifest["evidence"], *manifest["truth"], *manifest["probes"]):
+            for key in ("started_ns", "ended_ns", "begin_ns", "end_ns", "sha256", "bytes", "nonce"):
+                entry.pop(key, None)
+    assert json.dumps(manifests[0]) == json.dumps(manifests[1])
 
 
 def test_a_target_that_stays_is_stopped_and_its_log_ends_properly(tmp_path: Path) -> None:

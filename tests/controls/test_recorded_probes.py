@@ -4,20 +4,25 @@ import json
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from controls.catalog import Control, Variant, controls
+from controls.recorder import difference
+from controls.recorder.capture import _mark
 from controls.recorder.cell import Cell
-from controls.recorder.probes import SOURCE, probe_program
+from controls.recorder.probes import SOURCE, Probes, fresh_nonces, probe_program
 from controls.recorder.record import record
+from controls.recorder.room import Room
 from controls.recorder.tools import missing
 from controls.verifying import differences
 from mcpdetect.api import check
 from mcpdetect.engine.discovery import detectors
 from mcpdetect.ingest.open import open_evidence_files
 from mcpdetect.labels.loader import load_label
-from mcpdetect.model.probe_acts import Phase
+from mcpdetect.model.probe_acts import Phase, ProbeActs
 from mcpdetect.score.ablation import channel_ablations, class_ablations, violations
 from mcpdetect.score.calibration import calibrate
 from mcpdetect.score.recording import Recording
@@ -59,6 +64,33 @@ def test_probes_prove_channels_and_change_no_verdict(case: str, proofs: dict[str
     bundle = recorded(case, tmp_path)
     assert differences(bundle, load_label(ROOT / "labels/cases" / f"{case}.yaml")) == []
     assert {item.channel: item.proof for item in check(bundle).observations} == proofs
+
+
+def test_a_look_that_does_not_see_every_file_proves_nothing_and_says_so_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(difference, "_MOST_FILES", 3)
+    bundle = recorded("egress/direct-ip/c-tcp4", tmp_path)
+    (files,) = (item for item in check(bundle).observations if item.channel == "files")
+    assert (files.proof, [(loss.what, loss.detail) for loss in files.losses]) == (
+        "declared",
+        [("dropped", "there were more files than are looked at")],
+    )
+
+
+def test_where_no_mark_can_be_made_there_is_none(tmp_path: Path) -> None:
+    def room(place: Path) -> Room:
+        return cast("Room", SimpleNamespace(folders={tmp_path / "home": "/home/dev", place: "/tmp"}))
+
+    acts = {phase: ProbeActs(phase, nonce) for phase, nonce in fresh_nonces().items()}
+    (tmp_path / "tmp").mkdir()
+    assert _mark(room(tmp_path / "tmp"), None, "before") is None
+    made = _mark(room(tmp_path / "tmp"), Probes(acts), "before")
+    assert made == tmp_path / "tmp" / Path(acts["before"].mark).name
+    assert (made.read_bytes(), made.stat().st_mode & 0o777) == (b"", 0o600)
+    # A full file system, or something of the target's in its place.
+    assert _mark(room(tmp_path / "tmp"), Probes(acts), "before") is None
+    assert _mark(room(tmp_path / "gone"), Probes(acts), "after") is None
 
 
 def test_a_name_server_that_died_is_found_out_by_the_second_probe(

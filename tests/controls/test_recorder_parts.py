@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,9 @@ from controls.recorder.background import Background, await_line, wait_until
 from controls.recorder.cell import Cell
 from controls.recorder.denial import DENIALS
 from controls.recorder.errors import RecorderError
+from controls.recorder.microvm import shell
+from controls.recorder.microvm.image import build_image
+from controls.recorder.microvm.shell import MicroVM
 
 
 def test_waiting_ends_with_an_error_that_says_for_what() -> None:
@@ -146,3 +150,61 @@ def test_control_groups_of_dead_recorders_are_pruned(tmp_path: Path, monkeypatch
         (tmp_path / name).mkdir(parents=True)
     assert prune._groups() == [tmp_path / dead, tmp_path / "pids" / dead]
     assert sorted(path.name for path in tmp_path.rglob("mcpdetect-*")) == sorted([living, living, f"{dead}.d"])
+
+
+def test_what_a_guest_needs_is_named_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    lost = {"qemu-img", "qemu-system-x86_64", "gcc", "strace"}
+    monkeypatch.setattr("shutil.which", lambda name, path: None if name in lost else f"/x/{name}")
+    # strace is in the image, not here.
+    why = r"not found: qemu-system-x86_64, qemu-img, gcc \(apt-get install gcc qemu-system-x86 qemu-utils\)"
+    with pytest.raises(RecorderError, match=why):
+        MicroVM().require(["gcc", "strace"])
+
+
+@pytest.mark.parametrize(("version", "old"), [("5.2.0", True), ("6.0.0", False), ("7.2.22", False), ("10.0.2", False)])
+def test_a_qemu_that_cannot_save_guests_is_too_old(version: str, old: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda name, path: f"/x/{name}")
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr(shell, "version_of", lambda name: f"{name} {version}")
+    if not old:
+        MicroVM().require([])
+        return
+    why = r"QEMU 5\.2\.0 cannot save a guest over QMP; 6\.0 or later is needed \(apt-get install qemu-system-x86\)"
+    with pytest.raises(RecorderError, match=why):
+        MicroVM().require([])
+
+
+def test_without_the_package_that_drives_guests_the_command_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    here = ["controls.recorder.microvm.shell", "controls.recorder.microvm.guest", "qemu.qmp"]
+    with pytest.MonkeyPatch.context() as patch:
+        for name in here:
+            patch.delitem(sys.modules, name, raising=False)
+        patch.setitem(sys.modules, "qemu.qmp", None)
+        assert main(["record", "egress/direct-ip/c-tcp4", "--shell", "microvm"]) == 3
+    said = capsys.readouterr()
+    assert said.err == "guests are driven by a Python package that is not here (pip install qemu.qmp)\n"
+    assert said.out == ""
+
+
+def test_a_guest_needs_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda name, path: f"/x/{name}")
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    with pytest.raises(RecorderError, match="the guest's process is put behind walls of its own, which needs root"):
+        MicroVM().require([])
+
+
+def test_an_image_that_cannot_be_built_names_the_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MCPDETECT_CACHE", str(tmp_path))
+    lost = {"mmdebstrap", "mksquashfs"}
+    monkeypatch.setattr("shutil.which", lambda name, path: None if name in lost else f"/x/{name}")
+    with pytest.raises(RecorderError, match=r"needs more tools \(apt-get install mmdebstrap squashfs-tools\)"):
+        build_image()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["strace", "tcpdump", "dnsmasq", "nft"])
+def test_each_watcher_that_is_absent_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr("shutil.which", lambda one, path: None if one == name else f"/x/{one}")
+    monkeypatch.setattr(tools, "version_of", lambda one: f"{one} 99.0")
+    assert tools.missing() == f"not found: {name} (apt-get install {tools.PACKAGES[name]})"

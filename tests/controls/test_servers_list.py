@@ -91,7 +91,7 @@ def test_what_names_no_server_is_refused(target: str) -> None:
         ('"{project}"', "7", 3, "is no text (put it in quotes)"),
         ('TOKEN: "ghp_{canary}"', "TOKEN: 7", 4, "a variable has a name and a text (put it in quotes)"),
         ('TOKEN: "ghp_{canary}"', '1X: "7"', 4, "a variable has a name and a text (put it in quotes)"),
-        ("zod@3.25.76", "--index-url=x", 5, "is no requirement such as mcp<2 or zod@3.25.76"),
+        ("zod@3.25.76", "--pre", 5, "is no requirement such as mcp<2 or zod@3.25.76"),
         ("seconds: 30", "seconds: 0", 6, "is no number of seconds"),
         ("seconds: 30", "seconds: true", 6, "is no number of seconds"),
         ("api.example.com", "API.example.com", 11, "is no host name in lower case"),

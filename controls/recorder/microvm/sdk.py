@@ -49,7 +49,10 @@ def sdk_wheels() -> Path | None:
         command += [f"--abi={abi}" for abi in ("cp311", "abi3", "none")]
         command += [f"--platform={platform}" for platform in _PLATFORMS]
         # pip's own configuration says where packages come from on this machine.
-        done = subprocess.run([*command, wanted], capture_output=True, timeout=_SECONDS, check=False)
+        try:
+            done = subprocess.run([*command, wanted], capture_output=True, timeout=_SECONDS, check=False)
+        except subprocess.TimeoutExpired:
+            return None
         if done.returncode or not (made / "mcp").is_dir():
             return None
         for pattern in _UNUSED:

@@ -93,7 +93,8 @@ class MicroVM:
         words = version_of("qemu-system-x86_64").rpartition(" ")[2].split(".")
         number = tuple(int(word) for word in words[:2] if word.isdigit())
         if len(number) == 2 and number < _OLDEST_QEMU:
-            raise RecorderError(f"QEMU {'.'.join(words)} cannot save a guest over QMP; 6.0 or later is needed")
+            told = f"QEMU {'.'.join(words)} cannot save a guest over QMP; 6.0 or later is needed"
+            raise RecorderError(f"{told} (apt-get install {_PACKAGES['qemu-system-x86_64']})")
 
     def ready(self) -> Guest:
         """Return the guest, booted if there is none.
