@@ -19,7 +19,10 @@ _HAS_TO = (["has", "to"], ["have", "to"], ["needs", "to"], ["need", "to"])
 _BREAKS = ",;:(){}[]"
 _REACH = 6
 _FAR = 24
-_TOOL = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)+|[a-z]+[A-Z][A-Za-z0-9]+|[a-z][a-z0-9]*(?:-[a-z0-9]+)+")
+# send_email   sendEmail   send-email
+_TOOL = re.compile(
+    r"(?<![a-z0-9])(?:[a-z][a-z0-9]*+(?:_[a-z0-9]++)++|[a-z]++[A-Z][A-Za-z0-9]++|[a-z][a-z0-9]*+(?:-[a-z0-9]++)++)"
+)
 
 
 Rule = Literal["redirects", "forbids", "replaces", "joins"]
@@ -83,7 +86,6 @@ def _rule(tokens: list[Token], at: int, last: int, *, itself: bool, then_itself:
     """
     before = [item.text for item in tokens[max(0, at - _REACH) : at] if not item.part]
     after = {item.text for item in tokens[last + 1 : last + 1 + _REACH]}
-    everything = {item.text for item in tokens}
     moment = _moment(tokens, at)
     piece = tokens[at].part and _piece(tokens, at, last)
     if moment and _bent(tokens, at + 1, at + _FAR):
@@ -99,7 +101,7 @@ def _rule(tokens: list[Token], at: int, last: int, *, itself: bool, then_itself:
         return "forbids"
     if not after.isdisjoint(_words("faulty")) and (itself or then_itself):
         return "forbids"
-    if itself and not everything.isdisjoint(_words("instead")):
+    if itself and any(item.text in _words("instead") for item in tokens):
         return "replaces"
     if itself and piece and _bent(tokens, 0, len(tokens)):
         return "redirects"

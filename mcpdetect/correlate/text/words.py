@@ -147,15 +147,17 @@ class Phrases:
     """Phrases by their first word, longest first; a plural ``s`` is understood, a possessive ``'s`` ignored."""
 
     def __init__(self, phrases: list[str]) -> None:
-        self._by_first: dict[str, list[tuple[str, ...]]] = {}
+        # By the first word and the second, "" where there is none.
+        self._by_first: dict[str, dict[str, list[tuple[str, ...]]]] = {}
         for phrase in phrases:
             # Of "the user's request" a token is "user".
             words = tuple(word.removesuffix("'s") for word in fold(phrase).text.split())
             for last in dict.fromkeys((words[-1], f"{words[-1]}s")):
-                whole = (*words[:-1], last)
-                self._by_first.setdefault(whole[0], []).append(whole)
-        for known in self._by_first.values():
-            known.sort(key=len, reverse=True)
+                first, *rest = (*words[:-1], last)
+                self._by_first.setdefault(first, {}).setdefault(rest[0] if rest else "", []).append(tuple(rest))
+        for by_second in self._by_first.values():
+            for known in by_second.values():
+                known.sort(key=len, reverse=True)
 
     @property
     def firsts(self) -> frozenset[str]:
@@ -164,13 +166,17 @@ class Phrases:
 
     def at(self, tokens: list[Token], at: int) -> int:
         """Return how many tokens from ``at`` make a phrase, 0 for none."""
-        for phrase in self._by_first.get(tokens[at].text, ()):
-            if all(
-                at + n < len(tokens) and tokens[at + n].text == word and tokens[at + n].kind == "word"
-                for n, word in enumerate(phrase)
+        by_second = self._by_first.get(tokens[at].text)
+        if by_second is None or tokens[at].kind != "word":
+            return 0
+        following = tokens[at + 1].text if at + 1 < len(tokens) else ""
+        for rest in by_second.get(following, ()):
+            end = at + 1 + len(rest)
+            if end <= len(tokens) and all(
+                item.text == word and item.kind == "word" for item, word in zip(tokens[at + 1 : end], rest, strict=True)
             ):
-                return len(phrase)
-        return 0
+                return 1 + len(rest)
+        return int("" in by_second)
 
 
 @lru_cache(maxsize=1)
