@@ -103,7 +103,10 @@ def _rule(tokens: list[Token], at: int, last: int, *, itself: bool, then_itself:
         return "forbids"
     if itself and any(item.text in _words("instead") for item in tokens):
         return "replaces"
-    if itself and piece and _bent(tokens, 0, len(tokens)):
+    if itself and before[-1:] == ["override"]:
+        return "replaces"
+    through = any(item.text in ("through", "via") for item in tokens)
+    if itself and piece and (through or _bent(tokens, 0, len(tokens))):
         return "redirects"
     if before[-1:] == ["of"] and tokens[at].text in _words("acts") and _bent(tokens, max(0, at - _REACH), at):
         return "redirects"
@@ -112,7 +115,7 @@ def _rule(tokens: list[Token], at: int, last: int, *, itself: bool, then_itself:
         return "redirects"
     if piece and (_bent(tokens, max(0, at - _FAR), at) or _must(tokens, last)):
         return "redirects"
-    if itself and moment:
+    if itself and moment and tokens[at].part:
         return "joins"
     return None
 

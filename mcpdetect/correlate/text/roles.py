@@ -23,6 +23,7 @@ _COPIED_WITHIN = 10
 _VISIT_WITHIN = 4
 _JOINED_WITHIN = 3
 _SURE_WITHIN = 12
+_WITHOUT = frozenset({"without", "ohne", "sans", "sin"})
 _DETECTS_WITHIN = 12
 _AIMS = frozenset({"objective", "goal", "task", "job", "mission", "duty", "purpose"})
 _ENSURE = frozenset({"sure", "ensure", "certain"})
@@ -186,6 +187,8 @@ def is_negated(tokens: list[Token], at: int, words: Vocabulary) -> bool:
             return True
     # Sende niemals ..., send no passwords
     after = [item.text for item in tokens[at + 1 : at + 3]]
+    if after[:1] and after[0] in _WITHOUT:  # "act without the user's knowledge"
+        return False
     return bool(after) and after[0] in words.negation and after[-1] not in words.unless
 
 
