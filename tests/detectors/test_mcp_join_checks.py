@@ -42,7 +42,9 @@ def hinted(*hints: str, name: str = "t") -> McpTool:
     return listed
 
 
-def wrote(path: str, at: int, operation: FileOperation = "write", fd: int | None = 3, error: str | None = None) -> FileChange:
+def wrote(
+    path: str, at: int, operation: FileOperation = "write", fd: int | None = 3, error: str | None = None
+) -> FileChange:
     return FileChange(
         Where("strace.log", at),
         at * S,
