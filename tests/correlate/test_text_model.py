@@ -239,3 +239,10 @@ def test_a_dotfile_or_an_address_at_the_end_of_a_sentence_is_whole() -> None:
         ("c.example/x", "host"),
         ("c.example", "host"),
     ]
+
+
+def test_escapes_within_a_text_divide_its_words_and_keep_their_places() -> None:
+    text = r"First.\nSecond line \xff\xfe third C:\new \x41"
+    folded = fold(text)
+    assert folded.cased == "First.\n Second line \n   \n    third C:\\new \\x41"
+    assert folded.quote(8, 14) == "Second"

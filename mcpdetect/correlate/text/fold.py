@@ -40,8 +40,9 @@ _SPACED = re.compile(r"(?<![^\W_])[^\W\d_](?:[ .*·-][^\W\d_](?![^\W_])){3,}+")
 _SPACED_SHORT = re.compile(r"(?<![^\W_])[^\W\d_](?:[ .*·-][^\W\d_](?![^\W_]))++")
 # a letter before and behind one invisible character or several
 _LATIN = re.compile(f"[a-zA-Z]{_INVISIBLE.pattern}++[a-zA-Z]")
-# "first line\\nSecond line": JSON within a text; C:\\new is a path
-_ESCAPED = re.compile(r"\\[nrt](?![a-z0-9_])")
+# "first line\\nSecond line": JSON within a text (C:\\new is a path)
+# \\xff: a byte that is no UTF-8, or a part of a lone surrogate
+_ESCAPED = re.compile(r"\\(?:[nrt](?![a-z0-9_])|x[89a-f][0-9a-f])")
 _EXPANSION = 4
 # <!-- an order in a comment of the Markdown -->
 _COMMENT = re.compile(r"<!--|-->")
@@ -95,7 +96,7 @@ def fold(text: str) -> Folded:
         disguises.add("comment")
         cased = _COMMENT.sub(lambda match: " " * len(match[0]), cased)
     if "\\" in cased:
-        cased = _ESCAPED.sub("\n ", cased)
+        cased = _ESCAPED.sub(lambda match: "\n".ljust(len(match[0])), cased)
     if _SPACED.search(cased):
         disguises.add("letter-spacing")
         cased, origin = _collapsed(cased, origin)
