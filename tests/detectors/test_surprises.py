@@ -27,8 +27,8 @@ SECRETS = Secrets(
         Canary("OPENAI", "sk-CANARY-OPENAI-1", variable="OPENAI_API_KEY"),
     ],
 )
-# Every class of calls that the checks need, and a resolver, so that what follows is all there is to see. Nothing answers
-# on loopback: a program outside the trace that does could have read a file in the place of this one.
+# Every class of calls that the checks need, and a resolver, so that what follows is all there is to see. Nothing
+# answers on loopback: a program outside the trace that does could have read a file in the place of this one.
 BEFORE = f"""\
 50 execve("/usr/bin/node", ["node", "srv"], 0x7ffe /* 9 vars */) = 0
 50 openat({CWD}, "/etc/resolv.conf", O_RDONLY|O_CLOEXEC) = 9</etc/resolv.conf>
