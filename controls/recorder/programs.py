@@ -10,18 +10,21 @@ import shutil
 import stat
 import struct
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from controls.recorder.errors import RecorderError
 from controls.recorder.tools import environment
 from mcpdetect.model.text import text_of
 
-__all__ = ["COPIED_BELOW", "Program", "executed", "look", "refused"]
+__all__ = ["COPIED_BELOW", "Program", "executed", "look", "packages_of", "refused"]
 
 COPIED_BELOW = 1 << 20
 """A program of no distribution package is copied into the bundle if it is smaller."""
 _MOST_PROGRAMS = 200
+_AT_ONCE = 50
+_SECONDS = 120
 _BLOCK = 1 << 20
 # 42 1796040939.371016 execve("/usr/bin/env", ["env", "node"], 0x7ffe /* 9 vars */) = 0 <0.000300>
 # 43 1796040939.380000 execve("/bin/sh", ["sh", "-c"], 0x5581 /* 9 vars */ <unfinished ...>
@@ -30,6 +33,8 @@ _EXEC = re.compile(rb'^(?:\d++ ++)?+(?:[\d.:]++ )?+execve\("((?:[^"\\]|\\.)*+)"'
 _ERROR = re.compile(rb"\) = -1 (E[A-Z0-9]++ \([^()]*+\))(?: <[\d.]++>)?+\s*$")
 _ESCAPE = re.compile(rb"\\(?:([0-7]{1,3})|x([0-9a-f]{2})|(.))", re.DOTALL)
 _PLAIN = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"v": b"\v", b"f": b"\f"}
+_packages: dict[str, str | None] = {}
+"""What is known of the distribution's programs: its packages stay as they are while a recorder runs."""
 _PT_DYNAMIC, _PT_INTERP = 2, 3  # System V gABI, figure 5-2
 
 
@@ -168,21 +173,41 @@ def _elf(head: bytes, program: Program, descriptor: int) -> None:
         program.linkage = "other"
 
 
-def _packages(paths: list[str]) -> dict[str, str]:
-    """Return the Debian package of each path that has one."""
-    asked = {}
+def packages_of(paths: Sequence[str]) -> dict[str, str]:
+    """Return the Debian package of each path that has one; no path is asked about twice.
+
+    Args:
+        paths: absolute paths of the distribution's programs.
+    """
+    new = [path for path in dict.fromkeys(paths) if path not in _packages]
+    # Not all at once: a target may choose paths so long that they fit on no command line together.
+    for at in range(0, len(new), _AT_ONCE):
+        some = new[at : at + _AT_ONCE]
+        _packages.update(dict.fromkeys(some) | _owners(some))
+    return {path: package for path in paths if (package := _packages[path]) is not None}
+
+
+def _owners(paths: Sequence[str]) -> dict[str, str | None]:
+    asked: dict[str, set[str]] = {}
     for path in paths:
-        real = str(Path(path).resolve())
+        real = os.path.realpath(path)
         # Packages of before the merge of /usr still name /bin/sh.
-        asked.update({real: path, real.removeprefix("/usr"): path, path: path})
+        for name in (real, real.removeprefix("/usr"), path):
+            asked.setdefault(name, set()).add(path)
     if not asked or shutil.which("dpkg-query", path=environment()["PATH"]) is None:
         return {}
-    done = subprocess.run(
-        ["dpkg-query", "-S", *asked], capture_output=True, text=True, timeout=20, check=False, env=environment()
-    )
+    command = ["dpkg-query", "-S", *asked]
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=_SECONDS, check=False, env=environment())
+    except subprocess.TimeoutExpired as error:
+        raise RecorderError(f"dpkg-query: no answer within {_SECONDS} s") from error
+    owners: dict[str, str | None] = {}
     # dash: /bin/sh     libc6:amd64: /lib64/ld-linux-x86-64.so.2     diversion by dash from: /bin/sh
-    rows = [line.rpartition(": ") for line in done.stdout.splitlines() if not line.startswith("diversion ")]
-    return {asked[path]: names.split(",")[0] for names, _, path in rows if path in asked}
+    for line in os.fsdecode(done.stdout).splitlines():
+        names, _, name = line.rpartition(": ")
+        if not line.startswith("diversion "):
+            owners |= dict.fromkeys(asked.get(name, ()), names.split(",")[0])
+    return owners
 
 
 def look(log: Path, roots: Mapping[str, Path], ours: frozenset[str], copies: Path | None) -> list[Program]:
@@ -197,9 +222,10 @@ def look(log: Path, roots: Mapping[str, Path], ours: frozenset[str], copies: Pat
     with log.open("rb") as stream:
         paths = list(dict.fromkeys(os.fsdecode(path) for path in executed(stream)))
     absolute = [path for path in paths if path.startswith("/") and "\0" not in path and path not in ours]
-    packages = _packages([path for path in absolute if not any(path.startswith(f"{one}/") for one in roots)])
+    absolute = absolute[:_MOST_PROGRAMS]
+    packages = packages_of([path for path in absolute if not any(path.startswith(f"{one}/") for one in roots)])
     programs = []
-    for path in absolute[:_MOST_PROGRAMS]:
+    for path in absolute:
         program = Program(text_of(os.fsencode(path)), package=packages.get(path))
         programs.append(program)
         descriptor = _found(path, roots)

@@ -1,7 +1,8 @@
-"""One line on stderr that shows how far long reading has come; nothing where stderr is no terminal."""
+"""One line on stderr that shows how far long reading has come; nothing where stderr is no terminal that can erase."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -23,7 +24,7 @@ _ERASE = "\r\x1b[2K"
 class Progress:
     """A line such as ``reading 120 of 480 MB, 98 MB/s`` on a terminal's stderr, gone when the work ends.
 
-    Short work shows nothing.
+    Short work shows nothing, nor does a terminal that cannot erase a line (``TERM=dumb``).
 
     Args:
         files: what will be read; their sizes are the total, unknown when one is a pipe.
@@ -32,7 +33,8 @@ class Progress:
 
     def __init__(self, files: Sequence[Path], *, wanted: bool = True) -> None:
         self._stream = sys.stderr
-        self._live = wanted and self._stream is not None and self._stream.isatty()
+        erases = os.environ.get("TERM") != "dumb"
+        self._live = wanted and erases and self._stream is not None and self._stream.isatty()
         self._total = _total(files) if self._live else 0
         self._start = self._last = monotonic()
         self._done = 0

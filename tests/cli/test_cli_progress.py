@@ -25,7 +25,7 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The time that the program sees; each look at it takes 0.2 s."""
+    """The time that the program sees; each look at it takes 0.2 s. The terminal is an ordinary one."""
     now = [100.0]
 
     def look() -> float:
@@ -33,6 +33,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         return now[0]
 
     monkeypatch.setattr("mcpdetect.cli.progress.monotonic", look)
+    monkeypatch.setenv("TERM", "xterm")
     return now
 
 
@@ -66,13 +67,16 @@ def test_the_line_says_how_far_and_how_fast(
     ]
 
 
-def test_nothing_where_stderr_is_no_terminal(
+def test_nothing_where_stderr_is_no_terminal_that_can_erase(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: list[float]
 ) -> None:
     file = tmp_path / "x"
     file.write_bytes(bytes(5000))
     assert shown(monkeypatch, [file], tty=False) == ""
     assert shown(monkeypatch, [file], wanted=False) == ""
+    assert shown(monkeypatch, [file]) != ""
+    monkeypatch.setenv("TERM", "dumb")
+    assert shown(monkeypatch, [file]) == ""
 
 
 def test_nothing_for_short_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,10 +16,11 @@ import zstandard
 
 from controls.catalog import Control, Variant
 from controls.recorder import cell as cell_module
+from controls.recorder import programs as programs_module
 from controls.recorder.cell import Cell
 from controls.recorder.errors import RecorderError
 from controls.recorder.job import Job
-from controls.recorder.programs import executed, refused
+from controls.recorder.programs import executed, packages_of, refused
 from controls.recorder.record import _pieces, record
 from controls.recorder.tools import missing
 from mcpdetect.api import check
@@ -92,6 +93,53 @@ def test_why_a_program_did_not_start_is_read_from_arguments_and_results_alone() 
     assert list(executed(log)) == ["/né".encode(), b"/first"]
     assert refused(log, "/a b") == "the program did not start: /a b: EACCES (Permission denied)"
     assert [refused(log, one) for one in ("/w", "/né", "/first", "/other")] == [None] * 4
+
+
+def test_programs_by_names_that_no_client_can_bear_are_told_all_the_same(tmp_path: Path) -> None:
+    source = r"""
+cp /bin/true "$(printf '/tmp/\377x')"
+"$(printf '/proc/self/root/tmp/\377x')"
+p=/usr/bin
+i=0
+while [ $i -lt 190 ]; do p=$p/././././././.; i=$((i+1)); $p/true; done
+i=0
+while [ $i -lt 1000 ]; do i=$((i+1)); $p/./././$i/../true 2>/dev/null || /usr/../usr/bin/true; done
+"""
+    manifest, _, _ = ran(tmp_path, source, seconds=120.0)
+    programs = {one["path"]: one["package"] for one in manifest["run"]["programs"]}
+    assert manifest["run"]["exit"] == 0
+    assert len(programs) == 194
+    assert programs.pop("/proc/self/root/tmp/\\xffx") is None
+    assert programs.pop("/bin/sh") == "dash"
+    assert set(programs.values()) == {"coreutils"}
+
+
+def test_a_package_is_asked_for_once_and_not_for_too_many_paths_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    real = subprocess.run
+
+    def run(command: list[str], **more: Any) -> subprocess.CompletedProcess[bytes]:
+        asked.append(len(command))
+        return real(command, **more)
+
+    monkeypatch.setattr(programs_module, "_packages", {})
+    monkeypatch.setattr(subprocess, "run", run)
+    paths = ["/bin/sh", "/usr/bin/sh", *(f"/usr/bin/{'./' * at}cat" for at in range(60)), "/nowhere"]
+    found = packages_of(paths)
+    assert found == {path: "dash" if path.endswith("sh") else "coreutils" for path in paths[:-1]}
+    assert len(asked) == 2
+    assert packages_of(paths) == found
+    assert len(asked) == 2
+
+
+def test_a_client_of_packages_that_hangs_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[bytes]:
+        raise subprocess.TimeoutExpired(command, 120)
+
+    monkeypatch.setattr(programs_module, "_packages", {})
+    monkeypatch.setattr(subprocess, "run", run)
+    with pytest.raises(RecorderError, match=r"dpkg-query: no answer within 120 s"):
+        packages_of(["/bin/sh"])
 
 
 def test_a_target_that_daemonizes_is_followed_and_stopped(tmp_path: Path) -> None:

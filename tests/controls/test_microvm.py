@@ -13,8 +13,10 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
+from qemu.qmp import QMPClient
 
 from controls.catalog import controls
 from controls.recorder.errors import RecorderError
@@ -183,6 +185,31 @@ def test_a_killed_recorder_takes_its_guest_along() -> None:
     while Path(f"/proc/{pid}").exists() and time.monotonic() < end:
         time.sleep(0.05)
     assert not Path(f"/proc/{pid}").exists()
+
+
+def test_an_interrupted_wait_for_an_answer_leaves_no_task_that_complains() -> None:
+    class Silent:
+        async def receive(self) -> bytes:
+            await asyncio.sleep(600)
+            return b""
+
+        def listen(self, _: object) -> contextlib.nullcontext[None]:
+            return contextlib.nullcontext()
+
+    async def scenario() -> set[str]:
+        guest = Guest(Image(Path("k"), Path("i"), Path("r")))
+        guest._port = cast("Port", Silent())
+        guest._qmp = cast("QMPClient", Silent())
+        with pytest.raises(GuestLost, match=r"hung: no answer within 0\.01 s"):
+            await guest._answer(0.01)
+        waiting = asyncio.ensure_future(guest._answer(600.0))
+        await asyncio.sleep(0.01)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        return {task.get_name() for task in asyncio.all_tasks() - {asyncio.current_task()} if task is not None}
+
+    assert asyncio.run(scenario()) == set()
 
 
 def test_a_frame_that_announces_too_much_is_refused(tmp_path: Path) -> None:

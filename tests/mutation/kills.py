@@ -264,7 +264,9 @@ def _importers(module: str) -> tuple[str, ...]:
     for path in (ROOT / "mcpdetect").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.ImportFrom) and node.module:
-                users.setdefault(node.module, set()).add(dotted(path))
+                # from mcpdetect.ingest.strace import on_socket: what is named may be a module itself
+                for name in (node.module, *(f"{node.module}.{one.name}" for one in node.names)):
+                    users.setdefault(name, set()).add(dotted(path))
     found: list[str] = []
     pending = [module]
     while pending:

@@ -73,9 +73,10 @@ def _imports() -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for path in sorted((ROOT / "mcpdetect").rglob("*.py")):
         found[dotted(path)] = {
-            node.module
+            name
             for node in ast.walk(ast.parse(path.read_text("utf-8")))
             if isinstance(node, ast.ImportFrom) and node.module
+            for name in (node.module, *(f"{node.module}.{one.name}" for one in node.names))
         }
     return found
 

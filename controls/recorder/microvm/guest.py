@@ -262,11 +262,13 @@ class Guest:
         with self._qmp.listen(events):
             answer = asyncio.ensure_future(self._port.receive())
             gone = asyncio.ensure_future(events.get())
-            done, waiting = await asyncio.wait({answer, gone}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-            for task in waiting:
-                task.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await task
+            try:
+                done, _ = await asyncio.wait({answer, gone}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                # Also when the recorder is interrupted: what is left waiting would complain of the port's end.
+                answer.cancel()
+                gone.cancel()
+                await asyncio.gather(answer, gone, return_exceptions=True)
         if answer in done:
             try:
                 return answer.result()

@@ -17,6 +17,7 @@ from controls.recorder.internet.process import load_one
 from controls.recorder.job import Captured, Job
 from controls.recorder.microvm.nic import cards
 from controls.recorder.probes import cache_folder
+from controls.recorder.programs import packages_of
 from controls.recorder.tools import require, version_of
 
 __all__ = ["prepare", "run"]
@@ -32,6 +33,7 @@ def prepare() -> None:
     load_one()
     for program in ("strace", "tcpdump", "dnsmasq", "nft", "python3", "node"):
         version_of(program)
+    packages_of([f"/usr/bin/{name}" for name in ("bash", "cat", "curl", "env", "node", "python3", "sh")] + ["/bin/sh"])
 
 
 def run(folder: Path, answer: Callable[[bytes], None]) -> None:
