@@ -113,9 +113,8 @@ def test_a_fault_in_what_reads_evidence_is_told_by_evidence_read_anew(cases: lis
     (lines,) = lab.lines([path], ["egress.direct-ip"], reading=True).values()
     reached = set(lines[str(path)])
     executed = [one for one in found if one.span is not None and reached & set(range(one.span[0], one.span[1] + 1))]
-    fault = next(
-        one for one in executed if one.function == "on_connect" and one.before == "recorder.wants('socket.connect')"
-    )
+    wanted = "not recorder.wants('socket.connect')"
+    fault = next(one for one in executed if (one.kind, one.before, one.after) == ("condition", wanted, "True"))
     told = lab.kill(path, tree, fault, few, ["egress.direct-ip"], reading=True)
     assert (told.how, told.by) == ("label", {"egress/direct-ip/c-tcp4": ["egress.direct-ip"]})
 
