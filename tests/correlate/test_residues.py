@@ -266,8 +266,9 @@ def judged(events: list[Event]) -> Result:
 
 
 def test_a_quiet_run_lets_every_check_claim_absence(tmp_path: Path) -> None:
-    assert {one.check: one.verdict for one in judged(events_of(tmp_path, "")).checks} == dict.fromkeys(
-        [*ALL[:2], "mcp.exfil-instruction", *ALL[2:]], "not_detected"
+    said = {one.check: one.verdict for one in judged(events_of(tmp_path, "")).checks}
+    assert {check: said[check] for check in [*ALL, "mcp.exfil-instruction"]} == dict.fromkeys(
+        [*ALL, "mcp.exfil-instruction"], "not_detected"
     )
 
 
@@ -287,6 +288,8 @@ def test_a_residue_lowers_the_claims_that_it_spoils_and_says_so(
     tmp_path: Path, text: str, what: str, spoiled: list[str]
 ) -> None:
     result = judged(events_of(tmp_path, text))
+    # Checks that join calls of tools have nothing to join here, and say so.
+    result.checks = [one for one in result.checks if one.check in (*ALL, "mcp.exfil-instruction")]
     lowered = {one.check: one for one in result.checks if one.verdict == "not_observable"}
     assert list(lowered) == spoiled
     assert {one.verdict for one in result.checks if one.check not in spoiled} == {"not_detected"}
