@@ -132,7 +132,8 @@ def _audit(options: argparse.Namespace) -> int:
     except RecorderError as error:
         _tell(str(error))
         return _USAGE
-    tasks = [AuditTask(target, options.out, tuple(options.argument), options.resume) for target in targets]
+    kinds = (options.record_install, options.scripts)
+    tasks = [AuditTask(target, options.out, tuple(options.argument), options.resume, *kinds) for target in targets]
     with Progress(len(tasks), "auditing", ("whole", "broke", "failed")) as progress:
         for task, found in each(audit_target, tasks, where=options.shell, jobs=_jobs(options)):
             if isinstance(found, Failed):
@@ -213,6 +214,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     auditing.add_argument("--argument", action="append", default=[], help="an argument for the server; repeatable")
     auditing.add_argument("--registry", type=Path, help="JSON file that keeps what became of each server")
+    auditing.add_argument(
+        "--record-install", action="store_true", help="record the installation too, in the cell, out of a local cache"
+    )
+    auditing.add_argument(
+        "--scripts", action="store_true", help="with --record-install: install scripts run, in the cell alone"
+    )
     for one in (recording, verifying, labelling):
         one.add_argument("--labels", type=Path, default=Path("labels"), help="where labels are (default: labels)")
     labelling.add_argument("--corpus", type=Path, default=Path("corpus"), help="where bundles are (default: corpus)")
@@ -244,6 +251,10 @@ def main(argv: list[str] | None = None) -> int:
     options = parser.parse_args(argv)
     if options.command == "verify" and options.resume and options.out is None:
         parser.error("--resume needs --out: without it nothing is kept")
+    if options.command == "audit" and options.scripts and not options.record_install:
+        parser.error("--scripts needs --record-install: outside the cell no install script runs")
+    if options.command == "audit" and options.record_install and options.registry is not None:
+        parser.error("--registry keeps what the runs of a server show, not its installation: audit it without")
     try:
         with _ending_properly():
             status = _run(options)

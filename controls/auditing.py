@@ -12,6 +12,7 @@ from typing import Any
 import mcpdetect
 from controls.asked import Asked, Denied, asked_for, how_denied
 from controls.catalog import Control, Variant
+from controls.installing import fetched, installation, outcome, with_installation
 from controls.recorder.canaries import HOME, PROJECT, tag_of, token_of
 from controls.recorder.errors import RecorderError
 from controls.recorder.record import record
@@ -23,10 +24,12 @@ from controls.sessions import Session, last_words, place, session_of
 from mcpdetect.model.inputs import Expectations
 from mcpdetect.model.result import Result
 
-__all__ = ["DENIAL", "STEPS", "Audit", "Step", "audit", "judge"]
+__all__ = ["DENIAL", "RECORDS", "STEPS", "Audit", "Step", "audit", "judge"]
 
 STEPS = ("installs", "starts", "initializes", "lists", "calls", "survives denial", "shuts down")
 """The steps of a server's life in the cell, in order."""
+RECORDS = "records the install"
+"""The step between the first two of an audit that records the installation too."""
 DENIAL = "output-drop"
 """How the network of the second run is denied."""
 
@@ -38,7 +41,7 @@ class Step:
     """One step of a server's life in the cell.
 
     Attributes:
-        name: one of ``STEPS``.
+        name: one of ``STEPS``, or ``RECORDS``.
         ok: it went well; None: it was never reached.
         detail: how, in a few words.
         where: the evidence place, ``""`` where there is none.
@@ -69,6 +72,7 @@ class Audit:
         kernel: of the machine or guest it ran on, None where it did not run.
         recorded: the day of the open run, None where there was none.
         kept: names of the runs that were recorded before and kept.
+        install: the recording of the installation, None where there is none.
     """
 
     target: str
@@ -85,6 +89,7 @@ class Audit:
     kernel: str | None = None
     recorded: datetime.date | None = None
     kept: list[str] = field(default_factory=list)
+    install: Path | None = None
 
     @property
     def broke(self) -> Step | None:
@@ -99,7 +104,15 @@ class Audit:
 
 
 def audit(
-    target: str, shell: Shell, out: Path, *, seed: int = 0, arguments: tuple[str, ...] = (), resume: bool = False
+    target: str,
+    shell: Shell,
+    out: Path,
+    *,
+    seed: int = 0,
+    arguments: tuple[str, ...] = (),
+    resume: bool = False,
+    record_install: bool = False,
+    scripts: bool = False,
 ) -> Audit:
     """Install, record and check one server; whatever breaks is a step of the result.
 
@@ -111,6 +124,8 @@ def audit(
         seed: canaries are derived from it.
         arguments: for the server, instead of those of the list.
         resume: keep a run that was recorded before, if its bundle is whole and of the same inputs.
+        record_install: record the installation too, in the cell.
+        scripts: install scripts run in that recording; they never run outside the cell.
 
     Raises:
         ConfigError: the list is wrong.
@@ -126,22 +141,52 @@ def audit(
         found.steps.append(Step("installs", False, str(error)))
         return found
     _take(found, installed)
+    if record_install:
+        found.steps.append(_recorded_install(found, server, installed, shell, out, seed, resume, scripts=scripts))
     control = Control(f"servers/{installed.name}", installed.folder, f"{server.target} {installed.version}".strip())
     for name, denial in (("open", None), ("denied", DENIAL)):
         variant = _variant(server, installed, name, denial, tag_of(seed, f"{control.id}/{name}"))
-        if resume and kept(
-            out / control.id / name, inputs_of(control, variant, seed=seed, probe=True, where=shell.name)
-        ):
-            found.bundles.append(out / control.id / name)
-            found.kept.append(name)
-            continue
         try:
-            found.bundles.append(record(control, variant, out, seed=seed, probe=True, shell=shell, ready=True))
+            found.bundles.append(_bundle(found, control, variant, shell, out, seed, resume))
         except RecorderError as error:
             found.steps.append(Step("starts" if name == "open" else "survives denial", False, str(error)))
+            if found.install is not None:
+                installing = mcpdetect.check(found.install)
+                found.result = with_installation([], installing, found.target, gap="its runs could not be recorded")
             return found
     _judge(found)
     return found
+
+
+def _bundle(found: Audit, control: Control, variant: Variant, shell: Shell, out: Path, seed: int, resume: bool) -> Path:
+    """Record a run unless it may be kept; return its bundle."""
+    before = out / control.id / variant.name
+    if resume and kept(before, inputs_of(control, variant, seed=seed, probe=True, where=shell.name)):
+        found.kept.append(variant.name)
+        return before
+    return record(control, variant, out, seed=seed, probe=True, shell=shell, ready=True)
+
+
+def _recorded_install(
+    found: Audit,
+    server: Server,
+    installed: Installed,
+    shell: Shell,
+    out: Path,
+    seed: int,
+    resume: bool,
+    *,
+    scripts: bool,
+) -> Step:
+    if shell.name != "netns":
+        return Step(RECORDS, False, "an installation is recorded in namespaces alone: a guest has no npm and no pip")
+    try:
+        folder = fetched(server, installed)
+        control, variant = installation(server, installed, folder, scripts=scripts)
+        found.install = _bundle(found, control, variant, shell, out, seed, resume)
+    except RecorderError as error:
+        return Step(RECORDS, False, str(error))
+    return Step(RECORDS, *outcome(found.install, scripts=scripts))
 
 
 def judge(target: str, out: Path) -> Audit:
@@ -219,6 +264,10 @@ def _judge(found: Audit) -> None:
     hosts = found.server.hosts if found.server is not None else None
     expectations = Expectations("controls/servers.yaml", list(hosts)) if hosts is not None else None
     found.result = mcpdetect.audit(found.bundles, expectations=expectations, name=found.target)
+    if found.install is not None:
+        gap = "" if any(step.name == RECORDS and step.ok for step in found.steps) else "the installation broke off"
+        installing = mcpdetect.check(found.install, expectations=expectations)
+        found.result = with_installation(found.result.parts, installing, found.target, gap=gap)
     found.asked = asked_for(found.bundles[0], hosts)
     found.denied = how_denied(found.result, found.bundles[1].name)
 

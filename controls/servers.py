@@ -20,13 +20,13 @@ from controls.recorder.probes import cache_folder
 from controls.recorder.room import CONTROL
 from controls.serverlist import Server, name_of
 
-__all__ = ["LOCKS", "Installed", "install", "lock_text", "resolved_digest"]
+__all__ = ["LOCKS", "PYTHON", "Installed", "client", "install", "lock_text", "resolved_digest"]
 
 LOCKS = Path(__file__).resolve().parents[1] / "coverage" / "servers"
 """Where the packages and versions of earlier installations are written down: one file a server."""
 
 _SECONDS = 600
-_PYTHON = Path("/usr/bin/python3")
+PYTHON = Path("/usr/bin/python3")
 """The interpreter of the room: wheels are chosen for it, whichever runs the recorder."""
 
 _VENV = "venv"
@@ -122,7 +122,16 @@ def resolved_digest(resolved: Iterable[str]) -> str:
     return hashlib.sha256("\n".join(resolved).encode()).hexdigest()
 
 
-def _client(*argv: str, cwd: Path) -> None:
+def client(*argv: str, cwd: Path) -> None:
+    """Run a package registry's ordinary client on this machine, with install scripts off.
+
+    Args:
+        argv: the client and its arguments.
+        cwd: where it runs.
+
+    Raises:
+        RecorderError: it is not there, takes longer than ten minutes, or fails; the message holds its last words.
+    """
     # Whatever is set in the caller's environment about registries is the client's own business.
     environment = {**os.environ, "npm_config_ignore_scripts": "true", "npm_config_update_notifier": "false"}
     try:
@@ -146,7 +155,7 @@ def _npm(package: str, version: str, pins: tuple[str, ...], locked: tuple[str, .
     # Where a package is there in several versions, the ranges that ask for it decide; most are there in one.
     overrides = {name: exact[0] for name, exact in versions.items() if len(exact) == 1 and name not in own}
     (folder / "package.json").write_text(json.dumps({"private": True, "overrides": overrides}))
-    _client("npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--omit=dev", wanted, *pins, cwd=folder)
+    client("npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--omit=dev", wanted, *pins, cwd=folder)
 
 
 def _pip(package: str, version: str, pins: tuple[str, ...], locked: tuple[str, ...], folder: Path) -> None:
@@ -154,15 +163,15 @@ def _pip(package: str, version: str, pins: tuple[str, ...], locked: tuple[str, .
     options = ("--only-binary", ":all:", "--no-compile", "--quiet", "--disable-pip-version-check")
     site = _site(folder)
     site.mkdir(parents=True)
-    client = (sys.executable, "-m", "pip", "--python", str(_PYTHON), "install", *options)
+    pip = (sys.executable, "-m", "pip", "--python", str(PYTHON), "install", *options)
     constraints = folder / "constraints.txt"
     constraints.write_text("".join(f"{line}\n" for line in locked))
-    _client(*client, "--target", str(site), "--constraint", str(constraints), wanted, *pins, cwd=folder)
+    client(*pip, "--target", str(site), "--constraint", str(constraints), wanted, *pins, cwd=folder)
 
 
 def _site(folder: Path) -> Path:
     # python3.11
-    return folder / _VENV / "lib" / _PYTHON.resolve().name / "site-packages"
+    return folder / _VENV / "lib" / PYTHON.resolve().name / "site-packages"
 
 
 def _node_server(slug: str, package: str, folder: Path, arguments: tuple[str, ...]) -> Installed:
@@ -204,7 +213,7 @@ def _python_server(slug: str, package: str, folder: Path, arguments: tuple[str, 
     (folder / _VENV / "pyvenv.cfg").write_text(_CONFIG)
     python = programs / "python3"
     if not python.is_symlink():
-        python.symlink_to(_PYTHON)
+        python.symlink_to(PYTHON)
     script = _ENTRY.format(module=point.module, first=point.attr.partition(".")[0], attribute=point.attr)
     (programs / point.name).write_text(script)
     inside = f"{CONTROL}/{_VENV}/bin"

@@ -88,10 +88,14 @@ def session_of(bundle: Path) -> Session:
     return session
 
 
-def last_words(bundle: Path) -> tuple[str, int] | None:
+def last_words(bundle: Path, beside: re.Pattern[str] | None = None) -> tuple[str, int] | None:
     """Return what a server wrote to standard error that looks most like the reason of its end, and the log's line.
 
     The last line that names an error counts, else the last line of all. Only strace's log has it.
+
+    Args:
+        bundle: the recording.
+        beside: what is written with this in it is passed over.
     """
     path = _evidence(bundle, "strace.log")
     if path is None:
@@ -103,6 +107,8 @@ def last_words(bundle: Path) -> tuple[str, int] | None:
         if match is None:
             continue
         text = _unescaped(match[2].decode("ascii", "replace"))
+        if beside is not None and beside.search(text) is not None:
+            continue
         error = _ERROR.search(text)
         rows = [row.strip() for row in text.splitlines() if row.strip()]
         if error is not None:

@@ -63,12 +63,16 @@ class AuditTask:
         out: root of the bundles.
         arguments: for the server, instead of those of the list.
         resume: keep whole bundles of the same inputs.
+        record_install: record the installation too.
+        scripts: install scripts run in that recording.
     """
 
     target: str
     out: Path
     arguments: tuple[str, ...] = ()
     resume: bool = False
+    record_install: bool = False
+    scripts: bool = False
 
 
 def record_case(task: Task, shell: Shell) -> Recorded:
@@ -109,4 +113,12 @@ def verify_case(task: Task, shell: Shell) -> list[str] | None:
 
 def audit_target(task: AuditTask, shell: Shell) -> Audit:
     """Install, record and check one server; whatever breaks is a step of the result."""
-    return audit(task.target, shell, task.out, arguments=task.arguments, resume=task.resume)
+    return audit(
+        task.target,
+        shell,
+        task.out,
+        arguments=task.arguments,
+        resume=task.resume,
+        record_install=task.record_install,
+        scripts=task.scripts,
+    )

@@ -55,7 +55,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
             (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
             (info / "entry_points.txt").write_text(points)
 
-    monkeypatch.setattr(servers, "_client", client)
+    monkeypatch.setattr(servers, "client", client)
     return asked
 
 
@@ -151,7 +151,7 @@ def test_a_package_without_a_program_is_refused(monkeypatch: pytest.MonkeyPatch)
             (cwd / "node_modules" / "x" / "package.json").write_text('{"version": "1"}')
             (cwd / "package-lock.json").write_text("{}")
 
-    monkeypatch.setattr(servers, "_client", client)
+    monkeypatch.setattr(servers, "client", client)
     with pytest.raises(RecorderError, match=r"^npm-x: the package has no program$"):
         install(Server("npm:x"))
     with pytest.raises(RecorderError, match=r"^pypi-x: pip installed no such package$"):
@@ -160,6 +160,6 @@ def test_a_package_without_a_program_is_refused(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_client_that_fails_is_told_by_its_last_words(tmp_path: Path) -> None:
     with pytest.raises(RecorderError, match=r"^sh could not install it: no such thing$"):
-        servers._client("sh", "-c", "echo no such thing >&2; exit 3", cwd=tmp_path)
+        servers.client("sh", "-c", "echo no such thing >&2; exit 3", cwd=tmp_path)
     with pytest.raises(RecorderError, match="No such file or directory"):
-        servers._client("/no/such/client", cwd=tmp_path)
+        servers.client("/no/such/client", cwd=tmp_path)
