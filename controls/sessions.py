@@ -48,7 +48,7 @@ class Session:
     Attributes:
         asked: requests of the recorder, by method.
         answers: answers to them, by method.
-        tools: names of the tools that were listed.
+        tools: names of the tools that were listed, each once.
         lines: messages in all.
     """
 
@@ -84,7 +84,9 @@ def session_of(bundle: Path) -> Session:
             session.answers.setdefault(method, []).append(Answer(number, failed, tool, said))
             if method == "tools/list" and isinstance(result, dict) and isinstance(result.get("tools"), list):
                 named = [one.get("name") for one in result["tools"] if isinstance(one, dict)]
-                session.tools += [name for name in named if isinstance(name, str)]
+                names = [name for name in named if isinstance(name, str)]
+                # Thorough sessions list twice, to see what changes; a tool is one tool all the same.
+                session.tools = list(dict.fromkeys([*session.tools, *names]))
     return session
 
 
