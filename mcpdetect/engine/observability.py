@@ -159,7 +159,7 @@ def _missing(group: AnyOf, observations: list[Observation]) -> Limit:
             parts.append(f"no {need.channel} evidence")
             continue
         recorded = True
-        kinds = [kind.removeprefix("data:") for kind in need.kinds]
+        kinds = list(dict.fromkeys(kind.removeprefix("data:") for kind in need.kinds))
         unwatched = min(
             ([kind for kind in kinds if item.watches.get(kind, "absent") == "absent"] for item in own), key=len
         )

@@ -15,6 +15,7 @@ from mcpdetect.ingest.mcp_conformance import (
     tool_breaches,
     tool_hints,
 )
+from mcpdetect.model.mcp import McpMessage, McpTool
 
 OBJECT = {"type": "object"}
 
@@ -231,9 +232,8 @@ def test_capabilities_are_held_against_what_follows(tmp_path: Path) -> None:
     ]
     path = tmp_path / "mcp.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    found = [
-        (event.where.at, event.breaches) for event in McpTranscript(path).events() if getattr(event, "breaches", None)
-    ]
+    events = [event for event in McpTranscript(path).events() if isinstance(event, McpMessage | McpTool)]
+    found = [(event.where.at, event.breaches) for event in events if event.breaches]
     assert found == [
         (4, ["prompts/list is refused, which the server's capabilities offer"]),
         (6, ["tools/list is answered, which the server's capabilities do not offer"]),
