@@ -184,7 +184,7 @@ def _recorded_install(
         folder = fetched(server, installed)
         control, variant = installation(server, installed, folder, scripts=scripts)
         found.install = _bundle(found, control, variant, shell, out, seed, resume)
-    except RecorderError as error:
+    except (RecorderError, OSError) as error:  # a full disk above all
         return Step(RECORDS, False, str(error))
     return Step(RECORDS, *outcome(found.install, scripts=scripts))
 

@@ -43,7 +43,9 @@ def told(found: Audit) -> Iterator[str]:
     if found.bundles:
         folder = found.bundles[0].parent
         before = f" ({' and '.join(found.kept)} recorded before)" if found.kept else ""
-        runs = f"{folder}/*" if found.install is None else " ".join(str(one) for one in found.bundles)
+        # An installation recorded here, now or before, holds no session, and would leave checks of one unanswered.
+        alone = not (folder / "install").exists()
+        runs = f"{folder}/*" if alone else " ".join(str(one) for one in found.bundles)
         yield f"  evidence in {folder}{before}; all of it: mcpdetect check --audit {runs}"
     if found.install is not None:
         yield f"  evidence of the installation: mcpdetect check {found.install}"

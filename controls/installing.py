@@ -95,7 +95,7 @@ def _located(lock: str) -> str:
     """
     data = json.loads(lock)
     for path, one in data.get("packages", {}).items():
-        if "integrity" in one:
+        if "integrity" in one and "version" in one:
             # node_modules/a/node_modules/@b/c
             name = one.get("name") or path.rpartition("node_modules/")[2]
             last = name.rpartition("/")[2]

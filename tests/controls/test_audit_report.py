@@ -73,6 +73,25 @@ def test_a_server_that_was_not_installed_has_nothing_more_to_tell() -> None:
     ]
 
 
+def test_an_installation_is_told_apart_from_the_runs(tmp_path: Path) -> None:
+    bundles = [tmp_path / name for name in ("open", "denied", "install")]
+    audit = Audit(
+        "npm:x@1", "1", [Step("records the install", False, "why", "install/strace.log:2")], None, bundles[:2]
+    )
+    assert list(told(audit))[-1] == f"  evidence in {tmp_path}; all of it: mcpdetect check --audit {tmp_path}/*"
+    bundles[2].mkdir()
+    runs = f"{tmp_path}/open {tmp_path}/denied"
+    # Recorded before, and not by this audit.
+    assert list(told(audit))[-1] == f"  evidence in {tmp_path}; all of it: mcpdetect check --audit {runs}"
+    audit.install = bundles[2]
+    assert list(told(audit))[1:] == [
+        "  records the install broke  why  (install/strace.log:2)",
+        "  broke at records the install: why",
+        f"  evidence in {tmp_path}; all of it: mcpdetect check --audit {runs}",
+        f"  evidence of the installation: mcpdetect check {tmp_path}/install",
+    ]
+
+
 def test_a_quiet_server_is_told_as_quiet() -> None:
     audit = Audit("npm:x@1", "1", [Step("installs", True, "1")], sessions=[Session(), Session()])
     assert list(told(audit))[2:] == [

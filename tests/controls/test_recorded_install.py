@@ -350,6 +350,7 @@ def test_a_lock_names_npms_own_registry_whatever_the_client_wrote() -> None:
         "node_modules/a": {"version": "1.0.0", "integrity": "sha512-x"},
         "node_modules/a/node_modules/@b/c": {"version": "2.0.0", "integrity": "sha512-y", "resolved": "http://m/c.tgz"},
         "node_modules/alias": {"name": "real", "version": "3.0.0", "integrity": "sha512-z"},
+        "node_modules/odd": {"integrity": "sha512-o"},
         "node_modules/git": {"version": "4.0.0", "resolved": "git+ssh://git@example.com/x.git#0"},
     }
     found = json.loads(installing._located(json.dumps({"lockfileVersion": 3, "packages": packages})))
@@ -359,6 +360,7 @@ def test_a_lock_names_npms_own_registry_whatever_the_client_wrote() -> None:
         "node_modules/a": "https://registry.npmjs.org/a/-/a-1.0.0.tgz",
         "node_modules/a/node_modules/@b/c": "https://registry.npmjs.org/@b/c/-/c-2.0.0.tgz",
         "node_modules/alias": "https://registry.npmjs.org/real/-/real-3.0.0.tgz",
+        "node_modules/odd": None,
         "node_modules/git": "git+ssh://git@example.com/x.git#0",
     }
 
