@@ -120,12 +120,12 @@ def npm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def pypi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder of wheels: a server that would read a key as soon as any of its code ran, and its one dependency."""
+    """A folder of wheels: a server, and its one dependency; a .pth file reads a key wherever either is in use."""
     folder = tmp_path / "wheels"
     folder.mkdir()
-    reads = "import pathlib\nopen(pathlib.Path.home() / '.ssh/id_ed25519').read()\n"
-    wheel(folder, "planted_install", {"planted_install.py": f"{reads}def main(): pass\n"}, "planted_dep>=1")
-    wheel(folder, "planted_dep", {"planted_dep.py": reads})
+    reads = "import pathlib; open(pathlib.Path.home() / '.ssh/id_ed25519').read()\n"
+    wheel(folder, "planted_install", {"planted_install.py": "def main(): pass\n"}, "planted_dep>=1")
+    wheel(folder, "planted_dep", {"planted_dep.py": "", "planted.pth": reads})
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
 
@@ -242,7 +242,7 @@ def test_a_wheel_has_no_install_script_and_nothing_of_it_runs(tmp_path: Path, sc
         f"the client ended with status 0, {how}",
         "install/strace.log.zst",
     )
-    # The server reads the key as it starts; its installation does not.
+    # The file reads the key as the server starts; the installation does not.
     assert verdicts(found) == ("not_detected", "detected")
     assert found.install is not None
     assert json.loads((found.install / "manifest.json").read_text())["run"]["target"] == [
