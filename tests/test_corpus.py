@@ -54,7 +54,7 @@ def test_no_file_of_the_corpus_is_an_orphan() -> None:
     for label in LABELS:
         bundle = load_manifest(CORPUS / label.case)
         names = [CORPUS / label.case / "manifest.json", *(item.path for item in bundle.evidence)]
-        listed.update(names + ([bundle.expect] if bundle.expect else []))
+        listed.update([*names, *(path for path in (bundle.expect, bundle.baseline) if path is not None)])
         for entry in json.loads((CORPUS / label.case / "manifest.json").read_text()).get("truth", []):
             path = CORPUS / label.case / entry["path"]
             assert hashlib.sha256(path.read_bytes()).hexdigest() == entry["sha256"], path
