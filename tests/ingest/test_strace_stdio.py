@@ -99,8 +99,8 @@ def test_a_conversation_is_read_with_the_lines_of_its_calls_as_places(tmp_path: 
     assert [line.partition("digest=")[0] + "digest=" * ("digest=" in line) for line in lines_of(events)] == [
         "mcp.message@2 direction='c2s' method='initialize' id='1'",
         (
-            "mcp.message@3 form='response' method='initialize' id='1' answers=2 breaches=['/result/serverInfo/name is no "
-            "string', '/result/serverInfo/version is no string']"
+            "mcp.message@3 form='response' method='initialize' id='1' answers=2 "
+            "breaches=['/result/serverInfo/name is no string', '/result/serverInfo/version is no string']"
         ),
         "mcp.message@4 direction='c2s' method='tools/list' id='2'",
         "mcp.message@5 form='response' method='tools/list' id='2' answers=4",
