@@ -344,11 +344,14 @@ def test_checks_that_need_a_session_are_not_asked_about_an_installation() -> Non
     ]
 
 
+MIRRORED = "http://m/c.tgz"
+
+
 def test_a_lock_names_npms_own_registry_whatever_the_client_wrote() -> None:
     packages = {
         "": {"dependencies": {"a": "1"}},
         "node_modules/a": {"version": "1.0.0", "integrity": "sha512-x"},
-        "node_modules/a/node_modules/@b/c": {"version": "2.0.0", "integrity": "sha512-y", "resolved": "http://m/c.tgz"},
+        "node_modules/a/node_modules/@b/c": {"version": "2.0.0", "integrity": "sha512-y", "resolved": MIRRORED},
         "node_modules/alias": {"name": "real", "version": "3.0.0", "integrity": "sha512-z"},
         "node_modules/odd": {"integrity": "sha512-o"},
         "node_modules/git": {"version": "4.0.0", "resolved": "git+ssh://git@example.com/x.git#0"},
