@@ -131,6 +131,8 @@ for message in messages():
         ("prompts/get", "answered", "p"),
         ("resources/read", "answered", "file:///a"),
         ("tools/call", "error", "malformed"),
+        ("tools/list", "answered", ""),
+        ("tools/list", "answered", "page 2" if way == "sdk" else ""),
     ]
     calls = [line["msg"]["params"] for line in lines if line["msg"].get("method") == "tools/call"]
     assert calls == [

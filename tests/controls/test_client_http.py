@@ -82,13 +82,15 @@ def test_a_session_over_http_is_kept_letter_for_letter(tmp_path: Path, port: int
         Step("tools/call", "answered", "one"),
         Step("tools/call", "answered", "one"),
         Step("tools/call", "error", "malformed"),
+        Step("tools/list", "answered"),
         Step("shutdown", "done"),
     ]
     lines = [json.loads(line) for line in path.read_bytes().splitlines()]
     heard = [line.get("msg", line.get("raw")) for line in lines if line["dir"] == "s2c"]
     note = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": 1}}
     called: list[dict[str, Any]] = [{"jsonrpc": "2.0", "id": number, "result": {"content": []}} for number in (2, 3)]
-    assert heard[2:] == [note, called[0], note, called[1], "what is that?"]
+    listed = {"jsonrpc": "2.0", "id": 4, "result": heard[1]["result"]}
+    assert heard[2:] == [note, called[0], note, called[1], "what is that?", listed]
     assert [line["msg"]["method"] for line in lines if line["dir"] == "c2s"] == [
         "initialize",
         "notifications/initialized",
@@ -96,6 +98,7 @@ def test_a_session_over_http_is_kept_letter_for_letter(tmp_path: Path, port: int
         "tools/call",
         "tools/call",
         "tools/call",
+        "tools/list",
     ]
     assert b'"msg":{"jsonrpc": "2.0",  "id": 2' in path.read_bytes()
     assert sum(event.kind == "mcp.message" for event in McpTranscript(path).events()) == len(lines)
