@@ -260,7 +260,7 @@ def test_an_interrupted_boot_leaves_no_process_and_no_more_than_a_folder_to_prun
             stderr=subprocess.PIPE,
             text=True,
             # A job that a shell puts in the background starts with SIGINT ignored, and its children inherit that.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # type: ignore[arg-type, return-value]
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         ) as recorder:
             guest = Guest(image())
             end = time.monotonic() + 60.0
