@@ -13,20 +13,23 @@ import fnmatch
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import FrameType
+from typing import TypeVar
 
 from controls.catalog import Control, Variant, controls
 from controls.labelling import draft
 from controls.pool import Failed, each, guests_at_once
 from controls.progress import Progress
 from controls.recorder.errors import RecorderError
-from controls.recorder.shells import SHELLS, open_shell
+from controls.recorder.shells import SHELLS, Shell, open_shell
 from controls.working import AuditTask, Task, audit_target, record_case, verify_case
 from mcpdetect.errors import McpDetectError
 
 __all__ = ["main"]
+
+Result = TypeVar("Result")
 
 _DONE, _WRONG, _USAGE, _IMPOSSIBLE, _INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -57,10 +60,10 @@ def _tell(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def _jobs(options: argparse.Namespace) -> int:
+def _jobs(options: argparse.Namespace, shell: str) -> int:
     """Return how many cases are done side by side: as asked, as many as processors for 0, as many guests as fit."""
     wanted: int = options.jobs or len(os.sched_getaffinity(0))
-    if options.shell != "microvm":
+    if shell != "microvm":
         return wanted
     fit = guests_at_once(wanted)
     if fit < wanted:
@@ -68,14 +71,25 @@ def _jobs(options: argparse.Namespace) -> int:
     return fit
 
 
-def _possible(options: argparse.Namespace) -> str | None:
+def _possible(shells: Iterable[str]) -> str | None:
     """Return why nothing can be recorded here, None when something can."""
     try:
-        with open_shell(options.shell) as shell:
-            shell.require(())
+        for name in shells:
+            with open_shell(name) as shell:
+                shell.require(())
     except RecorderError as error:
         return str(error)
     return None
+
+
+def _each(
+    function: Callable[[Task, Shell], Result], tasks: list[Task], options: argparse.Namespace
+) -> Iterator[tuple[Task, Result | Failed]]:
+    """Yield every case with what became of it: where ``--shell`` says, else each where its control wants it."""
+    for shell in SHELLS:
+        here = [task for task in tasks if (options.shell or task.variant.shell) == shell]
+        if here:
+            yield from each(function, here, where=shell, jobs=_jobs(options, shell))
 
 
 def _tasks(chosen: list[tuple[Control, Variant]], options: argparse.Namespace) -> list[Task]:
@@ -94,7 +108,7 @@ def _record(chosen: list[tuple[Control, Variant]], options: argparse.Namespace) 
     """Record cases; one that fails is told, and the others go on. Return the exit status."""
     tasks = _tasks(chosen, options)
     with Progress(len(tasks), "recording", ("recorded", "kept", "failed")) as progress:
-        for task, result in each(record_case, tasks, where=options.shell, jobs=_jobs(options)):
+        for task, result in _each(record_case, tasks, options):
             if isinstance(result, Failed):
                 progress.done(task.control.id, "failed", f"failed {task.case}: {_why(task, result)}", wrong=True)
             else:
@@ -108,7 +122,7 @@ def _verify(chosen: list[tuple[Control, Variant]], options: argparse.Namespace) 
     """Record labelled cases and compare; without ``--out`` the recordings go away. Return the exit status."""
     tasks = _tasks(chosen, options)
     with Progress(len(tasks), "verifying", ("same", "differs", "failed", "no label")) as progress:
-        for task, result in each(verify_case, tasks, where=options.shell, jobs=_jobs(options)):
+        for task, result in _each(verify_case, tasks, options):
             if isinstance(result, Failed):
                 progress.done(task.control.id, "failed", f"failed    {task.case}: {_why(task, result)}", wrong=True)
             elif result is None:
@@ -133,9 +147,10 @@ def _audit(options: argparse.Namespace) -> int:
         _tell(str(error))
         return _USAGE
     kinds = (options.record_install, options.scripts)
+    shell = options.shell or SHELLS[0]
     tasks = [AuditTask(target, options.out, tuple(options.argument), options.resume, *kinds) for target in targets]
     with Progress(len(tasks), "auditing", ("whole", "broke", "failed")) as progress:
-        for task, found in each(audit_target, tasks, where=options.shell, jobs=_jobs(options)):
+        for task, found in each(audit_target, tasks, where=shell, jobs=_jobs(options, shell)):
             if isinstance(found, Failed):
                 progress.done(task.target.partition(":")[0], "failed", f"{task.target}: {found.why}", wrong=True)
                 continue
@@ -143,7 +158,7 @@ def _audit(options: argparse.Namespace) -> int:
             progress.done(task.target.partition(":")[0], word, "\n".join(told(found)))
             if options.registry is not None:
                 today = datetime.datetime.now(datetime.UTC).date()
-                update(options.registry, [found], options.shell, found.recorded or today)
+                update(options.registry, [found], shell, found.recorded or today)
     print(progress.table())
     return _WRONG if progress.count("broke") + progress.count("failed") else _DONE
 
@@ -199,7 +214,9 @@ def _parser() -> argparse.ArgumentParser:
             "--resume", action="store_true", help="keep bundles below --out that are whole and of the same inputs"
         )
     for one in (recording, verifying, auditing):
-        one.add_argument("--shell", choices=SHELLS, default="netns", help="where the cell stands (default: netns)")
+        one.add_argument(
+            "--shell", choices=SHELLS, help="where the cell stands (default: what the control says, else netns)"
+        )
         one.add_argument(
             "--jobs", type=_positive, default=1, metavar="N", help="side by side; 0: one a processor (default: 1)"
         )
@@ -281,7 +298,8 @@ def _run(options: argparse.Namespace) -> int:
     if options.command != "audit" and not chosen:
         return _USAGE
     if options.command in ("record", "verify", "audit"):
-        problem = _possible(options)
+        wanted = {variant.shell for _, variant in chosen} if options.command != "audit" else {SHELLS[0]}
+        problem = _possible([options.shell] if options.shell else sorted(wanted))
         if problem is not None:
             _tell(problem)
             return _IMPOSSIBLE

@@ -12,6 +12,7 @@ from controls.matrix import Wrong, expanded, matrix_shape
 from controls.recorder.internet.answers import TableError
 from controls.recorder.internet.names import load_names
 from controls.recorder.options import CLOCK
+from controls.recorder.shells import SHELLS
 from controls.speeches import Speech, speeches
 from mcpdetect.data.loader import Shape, line_of, load_yaml
 from mcpdetect.errors import ConfigError
@@ -39,6 +40,7 @@ _VARIANT_SHAPE: Final[dict[str, Shape]] = {
     "calls?": [{"tool": None, "arguments?": {"*": None}, "pause?": None, "repeat?": None}],
     "binaries?": None,
     "seconds?": None,
+    "shell?": None,
     "expectations?": None,
     "approved?": None,
     "strace?": [None],
@@ -83,6 +85,7 @@ class Variant:
         mcp: the recorder speaks MCP with it, over stdio.
         url: where it listens for MCP over HTTP instead, on a loopback address of the cell.
         seconds: how long it may take.
+        shell: where it is recorded unless somebody says otherwise: ``netns`` or ``microvm``.
         expectations: file beside the control that documents the server's behaviour.
         approved: file beside the control that holds an approved description.
         strace: strace's options, where they are not the usual ones.
@@ -117,6 +120,7 @@ class Variant:
     mcp: bool = False
     url: str | None = None
     seconds: float = 20.0
+    shell: str = "netns"
     expectations: str | None = None
     approved: str | None = None
     strace: tuple[str, ...] = ()
@@ -204,6 +208,9 @@ def _variant(name: str, entry: dict[str, Any], at: _Path, wrong: Wrong) -> Varia
     clock = options.get("clock")
     if clock is not None and CLOCK.fullmatch(str(clock)) is None:
         wrong("clock is a shift such as +400d, -2h or +30m", (*at, "options", "clock"), str(clock))
+    shell = str(entry.get("shell", SHELLS[0]))
+    if shell not in SHELLS:
+        wrong(f"shell is {' or '.join(SHELLS)}", (*at, "shell"), shell)
     return Variant(
         name=name,
         truth=entry["truth"],
@@ -226,6 +233,7 @@ def _variant(name: str, entry: dict[str, Any], at: _Path, wrong: Wrong) -> Varia
         mcp=bool(entry.get("mcp", False)),
         url=entry.get("url"),
         seconds=float(entry.get("seconds", 20.0)),
+        shell=shell,
         expectations=entry.get("expectations"),
         approved=entry.get("approved"),
         strace=tuple(str(word) for word in entry.get("strace") or ()),

@@ -9,6 +9,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,6 +26,7 @@ from controls.recorder.errors import RecorderError
 from controls.recorder.resume import inputs_of, kept
 from controls.recorder.shells import Shell
 from controls.recorder.tools import missing
+from controls.working import Task, record_case
 from mcpdetect.errors import LabelError
 
 ROOT = Path(__file__).parents[2]
@@ -102,12 +105,32 @@ def test_fewer_guests_than_asked_for_are_told(
 ) -> None:
     monkeypatch.setattr(commands, "guests_at_once", lambda wanted: 1)
     options = commands._parser().parse_args(["record", "--shell", "microvm", "--jobs", "3"])
-    assert commands._jobs(options) == 1
+    assert commands._jobs(options, "microvm") == 1
     assert capsys.readouterr().err == (
         "1 instead of 3 side by side: more guests do not fit into the memory that is free\n"
     )
     options = commands._parser().parse_args(["record", "--jobs", "0"])
-    assert commands._jobs(options) == len(os.sched_getaffinity(0))
+    assert commands._jobs(options, "netns") == len(os.sched_getaffinity(0))
+
+
+def test_a_case_is_recorded_where_its_control_says_unless_the_command_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, list[str]]] = []
+
+    def noted(function: object, items: list[Task], *, where: str, jobs: int) -> Iterator[tuple[Task, object]]:
+        asked.append((where, [task.variant.name for task in items]))
+        return iter(())
+
+    monkeypatch.setattr(commands, "each", noted)
+    control, variant = commands._chosen(["egress/direct-ip/c-tcp4"])[0]
+    pair = [Task(control, one, None) for one in (variant, replace(variant, name="guest", shell="microvm"))]
+    for arguments, wanted in (
+        ([], [("netns", ["c-tcp4"]), ("microvm", ["guest"])]),
+        (["--shell", "netns"], [("netns", ["c-tcp4", "guest"])]),
+        (["--shell", "microvm"], [("microvm", ["c-tcp4", "guest"])]),
+    ):
+        asked.clear()
+        assert list(commands._each(record_case, pair, commands._parser().parse_args(["record", *arguments]))) == []
+        assert asked == wanted, arguments
 
 
 def test_the_table_counts_by_group_and_in_all(capsys: pytest.CaptureFixture[str]) -> None:

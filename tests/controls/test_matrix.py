@@ -119,6 +119,7 @@ def test_an_exclusion_of_several_values_leaves_each_out(tmp_path: Path) -> None:
         ("      way:\n", "      4:\n", 12, "a key must be text", "4"),
         ("go: {build: [a.go],", "perl: {build: [a.go],", 15, "the key 'perl' is given twice", None),
         ("tcp4: {axes", "way: {link: hard, axes", 10, "link is static or dynamic", "hard"),
+        ("tcp4: {axes", "way: {shell: cloud, axes", 10, "shell is netns or microvm", "cloud"),
         ("matrices:\n  reach:", "matrices:\n  reach:\n    nmae: x", 11, "unknown key", "nmae"),
     ],
 )
