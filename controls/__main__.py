@@ -23,7 +23,8 @@ from controls.labelling import draft
 from controls.pool import Failed, each, guests_at_once
 from controls.progress import Progress
 from controls.recorder.errors import RecorderError
-from controls.recorder.shells import SHELLS, Shell, open_shell
+from controls.recorder.options import SHELLS
+from controls.recorder.shells import Shell, open_shell
 from controls.working import AuditTask, Task, audit_target, record_case, verify_case
 from mcpdetect.errors import McpDetectError
 

@@ -11,8 +11,7 @@ from typing import Any, Final, NoReturn
 from controls.matrix import Wrong, expanded, matrix_shape
 from controls.recorder.internet.answers import TableError
 from controls.recorder.internet.names import load_names
-from controls.recorder.options import CLOCK
-from controls.recorder.shells import SHELLS
+from controls.recorder.options import CLOCK, SHELLS
 from controls.speeches import Speech, speeches
 from mcpdetect.data.loader import Shape, line_of, load_yaml
 from mcpdetect.errors import ConfigError

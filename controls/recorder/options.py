@@ -7,7 +7,10 @@ from pathlib import Path
 
 from controls.recorder.errors import RecorderError
 
-__all__ = ["CI", "CLOCK", "clock_options", "surroundings"]
+__all__ = ["CI", "CLOCK", "SHELLS", "clock_options", "surroundings"]
+
+SHELLS = ("netns", "microvm")
+"""Where a cell can stand: in namespaces of this machine, or in a guest."""
 
 CLOCK = re.compile(r"[+-]\d{1,6}[smhd]")
 """A shift of the clock: ``+400d``, ``-2h``."""

@@ -12,10 +12,7 @@ from controls.recorder.errors import RecorderError
 from controls.recorder.job import Captured, Job
 from controls.recorder.tools import require
 
-__all__ = ["SHELLS", "Netns", "Shell", "open_shell"]
-
-SHELLS = ("netns", "microvm")
-"""Names that ``open_shell`` knows."""
+__all__ = ["Netns", "Shell", "open_shell"]
 
 
 class Shell(Protocol):
@@ -61,7 +58,7 @@ def open_shell(name: str, say: Callable[[str], None] = lambda text: None) -> Ite
     """Give the shell of a name; a guest ends with it.
 
     Args:
-        name: one of ``SHELLS``.
+        name: one of ``options.SHELLS``.
         say: told what takes long.
 
     Raises:

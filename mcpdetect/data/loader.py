@@ -9,6 +9,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
+from mcpdetect.data.overlay import own_file
 from mcpdetect.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def load_yaml(source: str | Path, shape: Shape = None, *, name: str | None = Non
 
     Args:
         source: a ``Path`` to any file, or, as ``str``, the name of a file shipped in ``mcpdetect/data``
-            (``"exfil.yaml"``).
+            (``"exfil.yaml"``); the user's own file of that name counts with it (``mcpdetect.data.overlay``).
         shape: the keys that are allowed and required at every level.
         name: the file's name in errors; ``source`` otherwise.
 
@@ -40,11 +41,41 @@ def load_yaml(source: str | Path, shape: Shape = None, *, name: str | None = Non
             missing key. The error names the file and the line.
     """
     if isinstance(source, str):
-        compiled = _compiled(source)
-        if compiled is not None:
-            return compiled
+        values = _compiled(source)
+        if values is None:
+            shown, text = _text(source, name)
+            values = _loaded(text, shown, shape)
+        own = own_file(source)
+        return values if own is None else _merged(values, own, shape)
     shown, text = _text(source, name)
     return _loaded(text, shown, shape)
+
+
+def _merged(shipped: dict[str, Any], path: Path, shape: Shape) -> dict[str, Any]:
+    """Return a shipped file's values with the user's own: added to them, or instead of those that ``replace`` names."""
+    loose: Shape = None
+    if isinstance(shape, dict):
+        loose = {key if key.endswith(("?", "*")) else f"{key}?": item for key, item in shape.items()}
+        loose["replace?"] = [None]
+    own = load_yaml(path, loose)
+    replaced = own.pop("replace", [])
+    for at, key in enumerate(replaced):
+        if key not in own:
+            problem = "what is to be replaced is not given"
+            place = f"line {line_of(path, ('replace', at))}"
+            raise ConfigError(problem, file=str(path), place=place, value=str(key), hint=f"add the key {key!r}")
+    return {
+        **shipped,
+        **{key: item if key in replaced else _added(shipped.get(key), item) for key, item in own.items()},
+    }
+
+
+def _added(shipped: object, own: object) -> object:
+    if isinstance(shipped, list) and isinstance(own, list):
+        return [*shipped, *own]
+    if isinstance(shipped, dict) and isinstance(own, dict):
+        return {**shipped, **{key: _added(shipped.get(key), item) for key, item in own.items()}}
+    return own
 
 
 def compiled_text(source: str) -> str:
