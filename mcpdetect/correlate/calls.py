@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mcpdetect.contract import Fact
 from mcpdetect.correlate.clock import comparable
@@ -14,10 +15,12 @@ from mcpdetect.model.place import Where
 from mcpdetect.model.trace import Run
 from mcpdetect.model.vocabulary import Channel
 
-__all__ = ["MAX_CALLS", "Calls", "ToolCall"]
+__all__ = ["MAX_CALLS", "Calls", "ToolCall", "strings_of"]
 
 MAX_CALLS = 20_000
 """Most calls of one run that are remembered."""
+
+_MOST_STRINGS = 1000
 
 
 @dataclass(slots=True)
@@ -30,6 +33,7 @@ class ToolCall:
         where: place of the request.
         begin_ns, end_ns: its time, and that of its answer; None where unknown, or where no answer came.
         answer: the answer, as far as its text is kept.
+        strings: every string in the arguments; see ``strings_of``.
     """
 
     tool: str
@@ -38,6 +42,18 @@ class ToolCall:
     begin_ns: int | None
     end_ns: int | None = None
     answer: McpMessage | None = None
+    strings: list[str] = field(default_factory=list)
+
+    def under_way(self, t_ns: int | None, slack_ns: int = 0) -> bool:
+        """Return whether the call was under way at a time; one without an answer is until the run ends.
+
+        Args:
+            t_ns: the time; None is in no call.
+            slack_ns: how long after its answer its work may still show.
+        """
+        if t_ns is None or self.begin_ns is None or not comparable(self.begin_ns, t_ns):
+            return False
+        return self.begin_ns <= t_ns and (self.end_ns is None or t_ns <= self.end_ns + slack_ns)
 
 
 class Calls(Fact):
@@ -75,6 +91,7 @@ class Calls(Fact):
                 self.dropped += 1
                 return
             call = ToolCall(event.tool or "", event.arguments, event.where, event.t_ns)
+            call.strings = strings_of(event.arguments)
             self.calls.append(call)
             self._begins = []
             self._open[event.where.file, event.where.at] = call
@@ -84,20 +101,18 @@ class Calls(Fact):
                 call_made.end_ns, call_made.answer = event.t_ns, event
                 self._answered = call_made
 
-    def during(self, t_ns: int | None) -> list[ToolCall]:
+    def during(self, t_ns: int | None, slack_ns: int = 0) -> list[ToolCall]:
         """Return the calls under way at a time, in order; several at once where a client did not wait.
 
-        A call without an answer is under way until the run ends.
+        Args:
+            t_ns: the time.
+            slack_ns: how long after its answer a call's work may still show.
         """
         if t_ns is None:
             return []
         if len(self._begins) != len(self.calls):
             self._begins = [call.begin_ns or 0 for call in self.calls]
-        found = []
-        for call in self.calls[: bisect_right(self._begins, t_ns)]:
-            if comparable(call.begin_ns, t_ns) and (call.end_ns is None or t_ns <= call.end_ns):
-                found.append(call)
-        return found
+        return [call for call in self.calls[: bisect_right(self._begins, t_ns)] if call.under_way(t_ns, slack_ns)]
 
     def answered_by(self, event: Event) -> ToolCall | None:
         """Return the call that the last answer read ended, if ``event`` is that answer."""
@@ -109,3 +124,27 @@ class Calls(Fact):
         for name, tool in self.tools.items():
             if hint in (tool.hints or ()):
                 yield name
+
+
+def strings_of(arguments: str | None) -> list[str]:
+    """Return every string in a call's arguments in the order written, keys left out; at most 1,000.
+
+    Args:
+        arguments: as JSON; of JSON that was cut the text itself is all there is.
+    """
+    if not arguments:
+        return []
+    try:
+        stack: list[object] = [json.loads(arguments)]
+    except (ValueError, RecursionError):
+        return [arguments]
+    found: list[str] = []
+    while stack and len(found) < _MOST_STRINGS:
+        item = stack.pop()
+        if isinstance(item, str):
+            found.append(item)
+        elif isinstance(item, dict):
+            stack.extend(reversed(item.values()))
+        elif isinstance(item, list):
+            stack.extend(reversed(item))
+    return found

@@ -2,66 +2,48 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
 from typing import ClassVar
 
 from mcpdetect.contract import Fact
+from mcpdetect.correlate.calls import Calls, strings_of
 from mcpdetect.correlate.clock import later
 from mcpdetect.correlate.processes import Processes
 from mcpdetect.data.habits import Habit, habits
 from mcpdetect.model.event import Event, FileOpen, FileProbe, ProcessStart
-from mcpdetect.model.mcp import McpMessage
-from mcpdetect.model.place import Where
 from mcpdetect.model.result import Explanation
 from mcpdetect.model.trace import Run
 from mcpdetect.model.vocabulary import Level
 
-__all__ = ["Call", "Explanations", "level_with", "named_file"]
+__all__ = ["Explanations", "level_with", "named_file"]
 
 MAX_SEARCHED = 256
 """Most directories kept per process in which a dotenv file was looked for."""
-MAX_CALLS = 20_000
-"""Most tool calls whose arguments are kept."""
 _SLACK_NS = 2_000_000_000
 """How long after its response a call's work may still show: children finish, buffers drain."""
 _DOTENV = "/.env"
 _SYSTEM = frozenset({"/", "/home", "/root", "/etc", "/usr", "/var", "/tmp", "/proc", "/opt"})  # noqa: S108
 
 
-@dataclass(slots=True)
-class Call:
-    """One tool call: when it ran and the strings its arguments held."""
-
-    tool: str
-    where: Where
-    begin_ns: int | None
-    end_ns: int | None = None
-    strings: list[str] = field(default_factory=list)
-
-
 class Explanations(Fact):
     """Collects what is needed to explain findings, and explains them."""
 
-    kinds: ClassVar[tuple[str, ...]] = ("file.open", "file.probe", "process.start", "mcp.message")
+    kinds: ClassVar[tuple[str, ...]] = ("file.open", "file.probe", "process.start")
     only: ClassVar[Mapping[str, str]] = {"file.probe": _DOTENV}
-    uses: ClassVar[tuple[type[Fact], ...]] = (Processes,)
+    uses: ClassVar[tuple[type[Fact], ...]] = (Processes, Calls)
 
     def __init__(self, run: Run, *uses: Fact) -> None:
         super().__init__(run, *uses)
-        processes = uses[0]
-        if not isinstance(processes, Processes):
-            raise TypeError("Explanations reads Processes")
-        self._processes = processes
+        processes, calls = uses
+        if not isinstance(processes, Processes) or not isinstance(calls, Calls):
+            raise TypeError("Explanations reads Processes and Calls")
+        self._processes, self._calls = processes, calls
         self._habits = habits()
         self._used: dict[str, set[str]] = {}
         self._paths: dict[str, tuple[str, ...]] = {}
         self._searched: dict[str, set[str]] = {}
-        self.calls: list[Call] = []
         self._joined: tuple[int, str] = (0, "")
-        self._open_calls: dict[int, Call] = {}
 
     def on_event(self, event: Event) -> None:
         """Learn from one event."""
@@ -73,12 +55,9 @@ class Explanations(Fact):
             self._looked(event.process, event.path)
         elif isinstance(event, FileProbe):
             self._looked(event.process, event.path)
-        elif isinstance(event, ProcessStart):
-            if event.how == "exec" and event.process is not None:
-                # another program begins: what the one before had loaded is gone
-                self._used.pop(event.process, None)
-        elif isinstance(event, McpMessage) and event.method == "tools/call":
-            self._call(event)
+        elif isinstance(event, ProcessStart) and event.how == "exec" and event.process is not None:
+            # another program begins: what the one before had loaded is gone
+            self._used.pop(event.process, None)
 
     def _looked(self, process: str | None, path: str | None) -> None:
         """Note the directories in which a process looked for a dotenv file."""
@@ -97,31 +76,13 @@ class Explanations(Fact):
                 self._paths[path] = known
         return known
 
-    def _call(self, event: McpMessage) -> None:
-        if event.form == "request" and event.direction == "c2s":
-            if len(self.calls) >= MAX_CALLS:
-                return
-            call = Call(event.tool or "", event.where, event.t_ns, None, _strings(event.arguments))
-            self.calls.append(call)
-            self._open_calls[event.where.at] = call
-        elif event.answers is not None and event.answers in self._open_calls:
-            self._open_calls.pop(event.answers).end_ns = event.t_ns
-
     def _said(self) -> str:
         """Return all argument texts in one, lower case, to rule out quickly what no caller named."""
-        if self._joined[0] != len(self.calls):
-            text = "\n".join(string for call in self.calls for string in call.strings).lower()
-            self._joined = (len(self.calls), text)
+        calls = self._calls.calls
+        if self._joined[0] != len(calls):
+            text = "\n".join(string for call in calls for string in call.strings).lower()
+            self._joined = (len(calls), text)
         return self._joined[1]
-
-    def during(self, t_ns: int | None) -> Iterator[Call]:
-        """Yield the tool calls that were running, or just over, at ``t_ns``."""
-        if t_ns is None:
-            return
-        for call in self.calls:
-            begun = call.begin_ns is not None and call.begin_ns <= t_ns
-            if begun and (call.end_ns is None or t_ns <= call.end_ns + _SLACK_NS):
-                yield call
 
     def of_file(self, path: str, process: str | None, t_ns: int | None, written: str | None) -> list[Explanation]:
         """Return why an access to ``path`` may be ordinary.
@@ -141,7 +102,7 @@ class Explanations(Fact):
         if self._upward(path, process):
             text = "the file was looked for in a directory below first: an upward search, as dotenv libraries make it"
             found.append(Explanation("dotenv-upward-search", text, "python-dotenv documentation, find_dotenv"))
-        for call in self.during(t_ns):
+        for call in self._calls.during(t_ns, _SLACK_NS):
             given = next((text for text in call.strings if _covers(text, path)), None)
             if given is not None:
                 found.append(
@@ -167,7 +128,7 @@ class Explanations(Fact):
         found.extend(self.launcher(t_ns))
         wanted = [*names, address]
         said = self._said()
-        given_to = self.calls if any(host.lower() in said for host in wanted) else ()
+        given_to = self._calls.calls if any(host.lower() in said for host in wanted) else ()
         for call in given_to:
             if later(call.begin_ns, t_ns, _SLACK_NS):
                 continue  # what came before the call was not asked for by it
@@ -237,27 +198,7 @@ def named_file(arguments: str | None, path: str) -> str | None:
         arguments: as JSON, or the beginning of it; None for none.
         path: absolute path of a file.
     """
-    return next((text for text in _strings(arguments) if _covers(text, path)), None)
-
-
-def _strings(arguments: str | None) -> list[str]:
-    """Return every string in a call's arguments, depth first, bounded."""
-    if not arguments:
-        return []
-    try:
-        stack: list[object] = [json.loads(arguments)]
-    except (ValueError, RecursionError):
-        return [arguments]  # cut: the text itself is all there is
-    found: list[str] = []
-    while stack and len(found) < 1000:
-        item = stack.pop()
-        if isinstance(item, str):
-            found.append(item)
-        elif isinstance(item, dict):
-            stack.extend(item.values())
-        elif isinstance(item, list):
-            stack.extend(item)
-    return found
+    return next((text for text in strings_of(arguments) if _covers(text, path)), None)
 
 
 def _covers(text: str, path: str) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from mcpdetect.contract import AnyOf, Context, Detector, Need, Spec
 from mcpdetect.correlate.calls import Calls, ToolCall
 from mcpdetect.correlate.processes import Processes
-from mcpdetect.model.addresses import is_remote
+from mcpdetect.model.addresses import elsewhere
 from mcpdetect.model.event import Event, FileChange
 from mcpdetect.model.result import Finding
 from mcpdetect.model.sockets import SocketConnect, SocketSend
@@ -75,7 +75,7 @@ class McpAnnotationMismatch(Detector):
                     self._count += 1
         elif isinstance(event, (SocketConnect, SocketSend)):
             address = event.address
-            if address and _remote(address) and not (isinstance(event, SocketConnect) and event.port == 0):
+            if address and elsewhere(address) and not (isinstance(event, SocketConnect) and event.port == 0):
                 self._contacts.append((address, event))
                 self._count += 1
         return ()
@@ -165,10 +165,3 @@ def _own(path: str) -> bool:
     return (
         path.startswith(_OWN_PLACES) or hidden or not _OWN_PARTS.isdisjoint(parts) or path.endswith((".log", ".lock"))
     )
-
-
-def _remote(address: str) -> bool:
-    try:
-        return is_remote(address)
-    except ValueError:
-        return False

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mcpdetect.contract import AnyOf, Context, Detector, Need, Spec
+from mcpdetect.contract import Context, Detector, Spec
 from mcpdetect.correlate.text.exfil import ExfilOrder, exfil_orders
 from mcpdetect.correlate.text.fold import Folded
+from mcpdetect.correlate.text.said import LISTED
 from mcpdetect.correlate.text.words import vocabulary
 from mcpdetect.model.event import Event
 from mcpdetect.model.mcp import McpText, McpTool
@@ -41,7 +42,7 @@ class McpExfilInstruction(Detector):
         version=1,
         claim="no text that the server lists tells the agent to carry secrets or its conversation to a foreign place",
         kinds=("mcp.tool",),
-        needs=(AnyOf("the server's listed texts", Need("mcp", ("mcp.tool",)), Need("syscalls", ("mcp.tool",))),),
+        needs=(LISTED,),
         blind_to=(
             "paraphrase: an order that uses none of the known words for sending, secrets and places",
             "languages other than English, and beyond a core of German, French and Spanish words",

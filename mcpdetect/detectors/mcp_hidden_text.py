@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mcpdetect.contract import AnyOf, Detector, Need, Spec
+from mcpdetect.contract import Detector, Spec
 from mcpdetect.correlate.text.hidden import Hidden, hidden
-from mcpdetect.correlate.text.said import Said, said
+from mcpdetect.correlate.text.said import ASKED_AND_ANSWERED, LISTED, Said, said
 from mcpdetect.model.event import Event
 from mcpdetect.model.result import Finding
 from mcpdetect.model.vocabulary import Level
@@ -40,14 +40,7 @@ class McpHiddenText(Detector):
         version=1,
         claim="no text that the server lists, asks or answers with hides anything from a reader",
         kinds=("mcp.tool", "mcp.message"),
-        needs=(
-            AnyOf("the server's listed texts", Need("mcp", ("mcp.tool",)), Need("syscalls", ("mcp.tool",))),
-            AnyOf(
-                "what the server asks and answers",
-                Need("mcp", ("mcp.message", "data:mcp.message")),
-                Need("syscalls", ("mcp.message", "data:mcp.message")),
-            ),
-        ),
+        needs=(LISTED, ASKED_AND_ANSWERED),
         blind_to=(
             "a plain text that is merely long, or shown by a client only in part",
             "words spelled entirely with letters of one other script, as that script's own words are",

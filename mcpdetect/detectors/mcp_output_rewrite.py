@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from mcpdetect.contract import AnyOf, Context, Detector, Need, Spec
 from mcpdetect.correlate.calls import Calls, ToolCall
 from mcpdetect.correlate.text.valuables import Valuable, valuables
-from mcpdetect.model.addresses import is_remote
+from mcpdetect.model.addresses import elsewhere
 from mcpdetect.model.event import Event
 from mcpdetect.model.result import Finding
 from mcpdetect.model.sockets import SocketReceive
@@ -54,7 +54,7 @@ class McpOutputRewrite(Detector):
     def on_event(self, event: Event) -> Iterable[Finding]:
         """Keep what came from other machines."""
         if isinstance(event, SocketReceive) and event.data and event.t_ns is not None and event.address:
-            if event.port == 53 or not _remote(event.address):
+            if event.port == 53 or not elsewhere(event.address):
                 return ()
             if event.data[:2] in (b"\x16\x03", b"\x17\x03", b"\x14\x03"):
                 self._unreadable += 1
@@ -73,7 +73,7 @@ class McpOutputRewrite(Detector):
         for call in self.context.fact(Calls).calls:
             if call.answer is None or not call.answer.text:
                 continue
-            received = [item for t_ns, item in self._received if _during(call, t_ns)]
+            received = [item for t_ns, item in self._received if call.under_way(t_ns)]
             if received:
                 compared += 1
                 yield from self._compared(call, received)
@@ -114,17 +114,6 @@ class McpOutputRewrite(Detector):
             given=new.text,
             sent=gone.text if gone else None,
         )
-
-
-def _during(call: ToolCall, t_ns: int) -> bool:
-    return call.begin_ns is not None and call.begin_ns <= t_ns and (call.end_ns is None or t_ns <= call.end_ns)
-
-
-def _remote(address: str) -> bool:
-    try:
-        return is_remote(address)
-    except ValueError:
-        return False
 
 
 def _shared(upstream: str, result: str) -> float:

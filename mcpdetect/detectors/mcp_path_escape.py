@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import posixpath
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from mcpdetect.contract import AnyOf, Context, Detector, Need, Spec
 from mcpdetect.correlate.calls import Calls, ToolCall
@@ -100,7 +98,7 @@ class McpPathEscape(Detector):
                 continue
             written = posixpath.normpath(event.written) if isinstance(event, FileOpen) and event.written else path
             for call, wanted in by_path.get(path, []) or by_path.get(written, []):
-                if _during(call, event):
+                if call.under_way(event.t_ns, _SLACK_NS):
                     yield self._found(call, event, wanted, roots)
                     break
 
@@ -133,20 +131,10 @@ def _within(path: str, root: str) -> bool:
     return path == root or path.startswith(root.rstrip("/") + "/")
 
 
-def _during(call: ToolCall, event: Event) -> bool:
-    if call.begin_ns is None or event.t_ns is None:
-        return False
-    return call.begin_ns <= event.t_ns and (call.end_ns is None or event.t_ns <= call.end_ns + _SLACK_NS)
-
-
 def _paths(call: ToolCall, roots: list[str]) -> Iterator[str]:
     """Yield the absolute paths that the arguments of a call can mean, below each root where they are relative."""
-    try:
-        value = json.loads(call.arguments or "null")
-    except ValueError:  # the arguments were cut
-        return
     seen: set[str] = set()
-    for text in _strings(value):
+    for text in call.strings:
         text = text.removeprefix("file://")
         if not text or len(text) > 4096 or "\n" in text:
             continue
@@ -156,17 +144,3 @@ def _paths(call: ToolCall, roots: list[str]) -> Iterator[str]:
             if plain not in seen:
                 seen.add(plain)
                 yield plain
-
-
-def _strings(value: Any) -> Iterator[str]:  # noqa: ANN401
-    stack = [value]
-    count = 0
-    while stack and count < _MOST_STRINGS:
-        item = stack.pop()
-        if isinstance(item, str):
-            count += 1
-            yield item
-        elif isinstance(item, list):
-            stack.extend(reversed(item))
-        elif isinstance(item, dict):
-            stack.extend(reversed(item.values()))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mcpdetect.contract import AnyOf, Detector, Need, Spec
+from mcpdetect.contract import Detector, Spec
 from mcpdetect.contract.detector import Context
 from mcpdetect.correlate.text.fold import fold
 from mcpdetect.correlate.text.foreign import Reach, reaches
-from mcpdetect.correlate.text.said import Said, said
+from mcpdetect.correlate.text.said import LISTED, Said, said
 from mcpdetect.model.event import Event
 from mcpdetect.model.mcp import McpTool
 from mcpdetect.model.result import Finding
@@ -29,7 +29,7 @@ class McpShadowing(Detector):
         version=1,
         claim="no name and no text of the server claims or redirects the tools of another",
         kinds=("mcp.tool", "mcp.message"),
-        needs=(AnyOf("the server's listed texts", Need("mcp", ("mcp.tool",)), Need("syscalls", ("mcp.tool",))),),
+        needs=(LISTED,),
         blind_to=(
             "tools that are named in words only (the mail tool), and not as an identifier",
             "a name that another server uses too: only an audit of both could tell",

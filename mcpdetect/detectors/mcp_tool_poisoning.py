@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mcpdetect.contract import AnyOf, Detector, Need, Spec
+from mcpdetect.contract import Detector, Spec
 from mcpdetect.correlate.text.exfil import exfil_orders
 from mcpdetect.correlate.text.fold import Folded, fold
 from mcpdetect.correlate.text.poisoning import Order, orders
-from mcpdetect.correlate.text.said import Said, said
+from mcpdetect.correlate.text.said import ASKED_AND_ANSWERED, LISTED, Said, said
 from mcpdetect.correlate.text.words import vocabulary
 from mcpdetect.model.event import Event
 from mcpdetect.model.result import Finding
@@ -26,14 +26,7 @@ class McpToolPoisoning(Detector):
         version=1,
         claim="no text that the server lists, asks or answers with gives the agent orders behind the user's back",
         kinds=("mcp.tool", "mcp.message"),
-        needs=(
-            AnyOf("the server's listed texts", Need("mcp", ("mcp.tool",)), Need("syscalls", ("mcp.tool",))),
-            AnyOf(
-                "what the server asks and answers",
-                Need("mcp", ("mcp.message", "data:mcp.message")),
-                Need("syscalls", ("mcp.message", "data:mcp.message")),
-            ),
-        ),
+        needs=(LISTED, ASKED_AND_ANSWERED),
         blind_to=(
             "paraphrase: an order that uses none of the known words",
             "languages other than English, and beyond a core of German, French and Spanish words",

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
-from mcpdetect.contract import AnyOf, Context, Detector, Need, Spec
+from mcpdetect.contract import AnyOf, Detector, Need, Spec
 from mcpdetect.correlate.inventory import Inventory
 from mcpdetect.engine.run import run_checks
 from mcpdetect.errors import InputError
@@ -16,27 +15,28 @@ from mcpdetect.model.trace import TraceSource
 __all__ = ["described"]
 
 
-class _Reader(Detector):
-    """Reads the inventory of one run."""
+def _reader(taken: list[Inventory]) -> type[Detector]:
+    """Return a detector that judges nothing and puts the inventory of its run into a list."""
 
-    spec = Spec(
-        id="description.reader",
-        version=1,
-        claim="nothing",
-        kinds=("mcp.tool",),
-        needs=(AnyOf("anything", Need("syscalls", ("process.start",))),),
-        facts=(Inventory,),
-        blind_to=("nothing is judged",),
-    )
-    taken: ClassVar[list[Inventory]] = []
+    class Reader(Detector):
+        """Reads the inventory of one run."""
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
+        spec = Spec(
+            id="description.reader",
+            version=1,
+            claim="nothing",
+            kinds=("mcp.tool",),
+            needs=(AnyOf("anything", Need("syscalls", ("process.start",))),),
+            facts=(Inventory,),
+            blind_to=("nothing is judged",),
+        )
 
-    def finish(self) -> list[Finding]:
-        """Keep what was gathered."""
-        self.taken.append(self.context.fact(Inventory))
-        return []
+        def finish(self) -> list[Finding]:
+            """Keep what was gathered."""
+            taken.append(self.context.fact(Inventory))
+            return []
+
+    return Reader
 
 
 def described(sources: Sequence[TraceSource]) -> Baseline:
@@ -49,18 +49,14 @@ def described(sources: Sequence[TraceSource]) -> Baseline:
     definitions: dict[tuple[str, str], BaselineTool] = {}
     sets: dict[str, dict[str, None]] = {"hosts": {}, "children": {}, "files": {}}
     for source in sources:
-
-        class Reader(_Reader):
-            """One run's reader, with a list of its own."""
-
-            taken: ClassVar[list[Inventory]] = []
-
-        result = run_checks(source, {Reader.spec.id: Reader})
+        taken: list[Inventory] = []
+        reader = _reader(taken)
+        result = run_checks(source, {reader.spec.id: reader})
         if result.checks[0].verdict == "error":
             raise InputError(
                 result.checks[0].reason, file=source.run.id, cause="a fault of mcpdetect: please report it"
             )
-        (inventory,) = Reader.taken
+        (inventory,) = taken
         found.runs.append(source.run.id)
         for key, tool in inventory.definitions.items():
             texts = [BaselineText(text.pointer, text.text) for text in tool.texts]

@@ -19,6 +19,7 @@ have shown.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from mcpdetect.ingest.keylog import KEYLOG_FORMAT
 from mcpdetect.model.event import Event, Probe, ProcessExecFailed, ProcessStart
@@ -75,7 +76,7 @@ class ProbeWatch:
         self._first: str | None = None  # the first process of the log, or of a set of one file a process
         self._gone: set[str] = set()  # launchers that became the target, or might have
         self._began: set[str] = set()  # launchers that ran a probe
-        self._born: set[str] = set()  # processes whose birth or program the log shows
+        self._born: set[str] = set()  # processes whose program the log shows, and what they start
         self._trees: dict[str, ProbeActs] = {}
         self._askers: dict[tuple[str | None, int | None], ProbeActs] = {}
         self.seen: dict[tuple[str, Phase], set[str]] = {}
@@ -137,7 +138,7 @@ class ProbeWatch:
         return None
 
     def _bare(self, event: Event) -> ProbeActs | None:
-        """Return the probe that made an event of a process whose birth the log does not show: by its exact act."""
+        """Return the probe that made an event of a process whose program the log does not show: by its exact act."""
         if event.process in self._born:
             return None
         if isinstance(event, DnsQuery | DnsAnswer):
@@ -150,10 +151,16 @@ class ProbeWatch:
         return None
 
     def _flow(self, event: NetFlow) -> ProbeActs | None:
-        """Return the probe whose conversation this is: to its own place, for its name, or on its port to everyone."""
+        """Return the probe whose conversation this is: to its own place, for its name, or on its port to everyone.
+
+        A conversation whose first packets were lost stands the wrong way round.
+        """
         if event.packets_out > _MOST_PACKETS or event.packets_in > _MOST_PACKETS:
             return None
         acts = self._places.get((event.address, event.port))
+        answered = self._places.get((event.source, event.source_port)) if acts is None else None
+        if answered is not None:
+            return answered if event.bytes_in <= _MOST_BYTES else None
         if acts is None and event.port == 53 and event.transport == "udp":
             acts = self._askers.get((event.source, event.source_port))
         if acts is None and event.transport == "udp" and event.address.endswith(".255"):
@@ -166,7 +173,8 @@ class ProbeWatch:
             return None
         first = self._first = self._first or process
         if isinstance(event, ProcessStart):
-            if event.how != "seen":
+            # Where programs are left out of the log, births tell nothing either: no probe could be known by them.
+            if event.how == "exec" or (event.how == "clone" and event.parent in self._born):
                 self._born.add(process)
             if event.how == "clone" and event.parent in self._trees and process not in self._trees:
                 self._trees[process] = self._trees[event.parent]
@@ -182,12 +190,27 @@ class ProbeWatch:
             if process in self._began or (self._entry is not None and event.executable == self._entry):
                 self._gone.add(process)
             return
+        if acts is None and event.parent == first and first not in self._gone:
+            acts = self._cut(event)
         if process in self._trees or acts is None:
             return
         # A log without births does not name parents; there the nonce alone, which no target knows, must do.
         if event.parent is None or (event.parent == first and first not in self._gone) or event.parent in self._trees:
             self._trees[process] = acts
             self._began.add(first)
+
+    def _cut(self, event: ProcessStart) -> ProbeActs | None:
+        """Return the probe whose arguments stand cut in the log, as ``strace -s`` cuts them.
+
+        The launcher starts probes and the target, and nothing else; the target is known by its program. Which of two
+        probes it was is told by what is left of the words, else by the time: the target stands between them.
+        """
+        if not event.argv_cut or self._entry is None or event.executable in (None, self._entry):
+            return None
+        argv = event.argv or []
+        fitting = [one for one in self._acts if any(_begun(one, *words) for words in pairwise(argv))]
+        started = set(self._trees.values())
+        return next((one for one in fitting if one not in started), None)
 
     def _is_launcher(self, event: Event) -> bool:
         """Return whether an event is the launcher's own, once it has run a probe; births of its children stay."""
@@ -270,6 +293,11 @@ def _called(argv: list[str]) -> ProbeActs | None:
 
 def _follow(argv: list[str], phase: str, nonce: str) -> bool:
     return any(word == phase and argv[at + 1] == nonce for at, word in enumerate(argv[:-1]))
+
+
+def _begun(acts: ProbeActs, phase: str, nonce: str) -> bool:
+    """Return whether two words are what a cut left of a probe's phase and nonce."""
+    return acts.phase.startswith(phase) and acts.nonce.startswith(nonce)
 
 
 def _addresses(acts: ProbeActs) -> tuple[str, str]:

@@ -6,7 +6,7 @@ import ipaddress
 from functools import lru_cache
 from typing import Literal
 
-__all__ = ["Scope", "canonical", "endpoint", "is_remote", "scope_of"]
+__all__ = ["Scope", "canonical", "elsewhere", "endpoint", "is_remote", "scope_of"]
 
 Scope = Literal["unspecified", "loopback", "link-local", "metadata", "multicast", "private", "public"]
 
@@ -73,6 +73,14 @@ _PRIVATE6 = (ipaddress.ip_network("fc00::/7"),)
 def is_remote(address: str) -> bool:
     """Return whether traffic to ``address`` leaves this machine (loopback and unspecified do not)."""
     return scope_of(address) not in ("loopback", "unspecified")
+
+
+def elsewhere(host: str) -> bool:
+    """Return whether a host, given by address or by name, is another machine; ``localhost`` is none (RFC 6761 §6.3)."""
+    try:
+        return is_remote(host)
+    except ValueError:
+        return host != "localhost" and not host.endswith(".localhost")
 
 
 def endpoint(address: str, port: int | None) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hand_sources import where
 from made_events import MS, S, execed, opened
 
-from mcpdetect.correlate import explain as module
+from mcpdetect.correlate.calls import Calls, strings_of
 from mcpdetect.correlate.explain import Explanations, level_with
 from mcpdetect.correlate.processes import Processes
 from mcpdetect.model.event import Event, FileProbe, ProcessStart
@@ -22,13 +24,12 @@ LIBS = "/usr/lib/python3/site-packages"
 
 def met(*events: Event, run: Run | None = None) -> Explanations:
     run = run or Run()
-    processes = Processes(run)
-    explanations = Explanations(run, processes)
+    processes, calls = Processes(run), Calls(run)
+    explanations = Explanations(run, processes, calls)
     for event in events:
-        if event.kind in Processes.kinds:
-            processes.on_event(event)
-        if event.kind in Explanations.kinds:
-            explanations.on_event(event)
+        for fact in (processes, calls, explanations):
+            if event.kind in fact.kinds:
+                fact.on_event(event)
     return explanations
 
 
@@ -51,7 +52,10 @@ def call(number: int, tool: str, arguments: str | None, *, t: int = 4 * S) -> Mc
 
 def response(number: int, answers: int, *, t: int) -> McpMessage:
     place = Where("mcp.jsonl", number, unit="message")
-    return McpMessage(place, t, form="response", method="tools/call", answers=answers)
+    return McpMessage(
+        place, t, direction="s2c", form="response", method="tools/call",
+        answers=answers,
+    )  # fmt: skip
 
 
 def probed(line: int, path: str, process: str = "7") -> FileProbe:
@@ -258,12 +262,13 @@ def test_an_entry_that_never_began_makes_nobody_a_launcher() -> None:
 
 @pytest.mark.parametrize("arguments", ["{not json", "[" * 100_000, '{"path": "/home/u/.net'])
 def test_arguments_that_are_no_json_are_taken_as_text(arguments: str) -> None:
-    assert met(call(1, "t", arguments)).calls[0].strings == [arguments]
+    assert strings_of(arguments) == [arguments]
 
 
-def test_calls_beyond_all_room_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_CALLS", 2)
-    assert len(met(*(call(n, "t", "{}") for n in range(5))).calls) == 2
+def test_the_strings_of_arguments_come_in_their_order_without_keys() -> None:
+    assert strings_of('{"a": ["x", {"b": "y", "n": 1}], "c": "z"}') == ["x", "y", "z"]
+    assert strings_of(None) == []
+    assert len(strings_of(json.dumps(["x"] * 1200))) == 1000
 
 
 def test_a_level_is_info_as_soon_as_something_explains() -> None:
@@ -274,4 +279,4 @@ def test_a_level_is_info_as_soon_as_something_explains() -> None:
 
 def test_explanations_without_processes_are_a_fault_of_the_caller() -> None:
     with pytest.raises(TypeError, match="Explanations reads Processes"):
-        Explanations(Run(), met())
+        Explanations(Run(), met(), met())

@@ -234,3 +234,13 @@ def test_calls_are_known_by_time_and_by_the_first_channel_that_speaks_of_them() 
         ["late"],
     ]
     assert calls.during(None) == []
+    assert [[one.tool for one in calls.during(at, 2 * S)] for at in (22 * S, 23 * S)] == [["t"], []]
+
+
+def test_calls_beyond_all_room_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcpdetect.correlate.calls.MAX_CALLS", 2)
+    calls = Calls(Run())
+    for number in (10, 20, 30):
+        for event in call(number, end=number + 1):
+            calls.on_event(event)
+    assert ([one.begin_ns for one in calls.calls], calls.dropped) == ([10 * S, 20 * S], 1)

@@ -144,6 +144,52 @@ def test_a_log_without_births_goes_by_the_nonce() -> None:
     assert lines(event for event in passed(events) if event.kind != "probe") == [1, 4, 5]
 
 
+def cut(event: ProcessStart, size: int) -> ProcessStart:
+    """Return a start as ``strace -s size`` shows it."""
+    event.argv, event.argv_cut = [word[:size] for word in event.argv or []], True
+    return event
+
+
+@pytest.mark.parametrize("size", [0, 3, 6, 15])
+def test_a_log_of_cut_strings_goes_by_who_started_what(size: int) -> None:
+    log = Log()
+    events = [
+        cut(log.execed("1", None, "/run/probe", "around", BEFORE.nonce), size),
+        log.forked("2", "1"),
+        cut(log.execed("2", "1", "/run/probe", "before", BEFORE.nonce), size),
+        log.opened("2", "/x"),
+        cut(log.execed("3", "1", "/bin/target", "after", AFTER.nonce), size),
+        cut(log.execed("4", "3", "/bin/sh", "after", AFTER.nonce), size),
+        log.opened("4", "/home/dev/.ssh/id_ed25519"),
+        cut(log.execed("5", "1", "/run/probe", "after", AFTER.nonce), size),
+        log.opened("5", "/y"),
+        cut(log.execed("6", "1", "/run/other", "other", "words"), size),
+    ]
+    told = [event.where.at for event in passed(events) if event.kind != "probe"]
+    assert told == ([1, 2, 5, 6, 7, 10])
+    # Without a known target anything could be it.
+    assert lines(event for event in passed(events, None) if event.kind != "probe") == list(range(1, 11))
+
+
+def test_a_log_without_programs_goes_by_the_exact_act() -> None:
+    log = Log()
+
+    def connected(process: str, address: str) -> SocketConnect:
+        return SocketConnect(log.at(), 5, "connect", 0, process=process, address=address, port=BEFORE.port)
+
+    events = [
+        ProcessStart(log.at(), 1, "read", 0, how="seen", process="1"),
+        log.forked("2", "1"),
+        connected("2", BEFORE.address4),
+        connected("2", "203.0.113.7"),
+        log.forked("3", "1"),
+        connected("3", AFTER.address4),
+    ]
+    assert lines(event for event in passed(events) if event.kind != "probe") == [1, 2, 4, 5, 6]
+    shown = [log.execed("1", None, "/bin/sh"), *events[1:]]
+    assert len([event for event in passed(shown) if event.kind != "probe"]) == 6
+
+
 def test_a_set_of_one_file_a_process_is_one_log() -> None:
     log = Log()
     events: list[Event] = [
@@ -215,6 +261,14 @@ def flow(
     )
 
 
+def turned(event: NetFlow) -> NetFlow:
+    """Return a conversation whose first packets were lost, so that its answer begins it."""
+    event.source, event.address = event.address, event.source
+    event.source_port, event.port = event.port, event.source_port
+    event.bytes_in, event.bytes_out = event.bytes_out, 10_000
+    return event
+
+
 def test_only_the_probes_own_conversations_are_left_out_of_packets() -> None:
     query = DnsQuery(
         packet(1), 1, seen_in="packets", name=BEFORE.name, client="10.0.0.2", client_port=5000, server="10.0.0.1"
@@ -234,9 +288,12 @@ def test_only_the_probes_own_conversations_are_left_out_of_packets() -> None:
         flow(12, "10.0.0.255", BEFORE.port, "udp"),
         flow(13, "10.0.0.255", AFTER.port + 1, "udp"),
         NetPacket(packet(14), 14, protocol="arp"),
+        turned(flow(15, BEFORE.address4, BEFORE.port)),
+        turned(flow(16, BEFORE.address4, BEFORE.port, bytes_out=257)),
+        turned(flow(17, BEFORE.address4, BEFORE.port + 1)),
     ]
     told = passed(events)
-    assert lines(event for event in told if event.kind != "probe") == [3, 6, 7, 8, 10, 11, 13, 14]
+    assert lines(event for event in told if event.kind != "probe") == [3, 6, 7, 8, 10, 11, 13, 14, 16, 17]
     assert [(event.watched, event.where.at) for event in told if isinstance(event, Probe)] == [("packets", 1)]
 
 

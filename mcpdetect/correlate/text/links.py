@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from mcpdetect.correlate.credentials import credentials
 from mcpdetect.correlate.text.decoded import decoded, decodings
-from mcpdetect.model.addresses import is_remote
+from mcpdetect.model.addresses import elsewhere
 
 __all__ = ["Link", "carrying_links"]
 
@@ -57,7 +57,7 @@ def carrying_links(text: str) -> Iterator[Link]:
             host = parts.hostname or ""
         except ValueError:
             continue
-        if not host or not _leaves(host):
+        if not host or not elsewhere(host):
             continue
         shown = match["image"] is not None or match["html"] is not None
         values = [unquote(value) for _, value in parse_qsl(parts.query, keep_blank_values=True, max_num_fields=200)]
@@ -66,13 +66,6 @@ def carrying_links(text: str) -> Iterator[Link]:
             yield Link(address, host, "place")
         elif shown and any(len(value) >= _SHORTEST and _words(value) for value in values):
             yield Link(address, host, "words")
-
-
-def _leaves(host: str) -> bool:
-    try:
-        return is_remote(host)
-    except ValueError:
-        return host != "localhost" and not host.endswith(".localhost")
 
 
 def _words(value: str) -> bool:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from mcpdetect.correlate.text.tokens import Sentence, Token
 from mcpdetect.correlate.text.words import Group, Vocabulary
-from mcpdetect.model.addresses import is_remote
+from mcpdetect.model.addresses import elsewhere
 
 __all__ = ["Roles", "Sink", "Span", "Verb", "is_negated", "is_ordered", "roles"]
 
@@ -280,12 +280,7 @@ def _leads_away(text: str) -> bool:
     host = host.replace("\\", "/").partition("/")[0].partition("?")[0].partition("#")[0].rpartition("@")[2]
     host = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
     host = host.rstrip(".")
-    if host == "localhost" or host.endswith((".localhost", "docker.internal")):
-        return False
-    try:
-        return is_remote(host)
-    except ValueError:
-        return True
+    return elsewhere(host) and not host.endswith("docker.internal")
 
 
 def _named_host(text: str, words: Vocabulary) -> bool:

@@ -6,13 +6,24 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from mcpdetect.contract import AnyOf, Need
 from mcpdetect.model.event import Event
 from mcpdetect.model.mcp import McpMessage, McpTool
 from mcpdetect.model.text import bytes_of
 
-__all__ = ["Said", "said"]
+__all__ = ["ASKED_AND_ANSWERED", "LISTED", "Said", "said"]
 
 Voice = Literal["own", "returned"]
+
+LISTED = AnyOf("the server's listed texts", Need("mcp", ("mcp.tool",)), Need("syscalls", ("mcp.tool",)))
+"""What must be watched to deny anything about the texts of tools, prompts and resources."""
+
+ASKED_AND_ANSWERED = AnyOf(
+    "what the server asks and answers",
+    Need("mcp", ("mcp.message", "data:mcp.message")),
+    Need("syscalls", ("mcp.message", "data:mcp.message")),
+)
+"""What must be watched to deny anything about its other words."""
 
 # Methods whose answers carry what others wrote: web pages, files, records. All else is the server's own word.
 _RETURNED = frozenset({"tools/call", "resources/read"})
