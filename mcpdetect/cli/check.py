@@ -49,6 +49,16 @@ def _complete_check(ctx: click.Context, param: click.Parameter, incomplete: str)
 @click.option(
     "--expect", type=FILE, metavar="FILE", help="YAML that names the hosts, paths and children the server documents."
 )
+@click.option(
+    "--documented",
+    type=FILE,
+    multiple=True,
+    metavar="FILE",
+    help="README, server.json, package.json or METADATA: hosts it names are expected too. Repeatable.",
+)
+@click.option(
+    "--data", type=FILE, metavar="DIR", help="Data files of your own, added to the shipped ones of the same names."
+)
 @click.option("--baseline", type=FILE, metavar="FILE", help="Approved description, as mcpdetect baseline writes it.")
 @click.option(
     "--check",
@@ -85,6 +95,8 @@ def command(
     manifest: Path | None,
     secrets: Path | None,
     expect: Path | None,
+    documented: tuple[Path, ...],
+    data: Path | None,
     baseline: Path | None,
     checks: tuple[str, ...],
     assurance: str | None,
@@ -117,9 +129,17 @@ def command(
         raise click.UsageError("--reviews goes with --publish")
     if claims and publish:
         raise click.UsageError("--claims writes no findings that --publish could hold back; ask for one of them")
+    if data is not None:
+        from mcpdetect.data.overlay import own_data
+
+        click.get_current_context().with_resource(own_data(data))
     records = _reviews(reviews)
     required = _required(checks)
     options = _options(required, secrets, expect, baseline, assurance)
+    if documented:
+        from mcpdetect.data.documented import load_documented, with_documented
+
+        options.expectations = with_documented(options.expectations, load_documented(documented))
     results: list[Result] = []
     bases: list[str] = []
     unreadable: list[Unreadable] = []

@@ -33,6 +33,7 @@ _COMMANDS = (
     "label",
     "recheck",
     "baseline",
+    "documented",
     "probe",
     "calibrate",
     "schema",

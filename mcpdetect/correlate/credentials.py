@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import islice
 
 from mcpdetect.data.loader import Shape, load_yaml
+from mcpdetect.data.overlay import cached
 
 __all__ = ["SHAPE", "Credential", "credentials"]
 
@@ -32,7 +32,7 @@ class Credential:
     beginning: str
 
 
-@lru_cache(maxsize=1)
+@cached
 def _shapes() -> tuple[list[tuple[str, int]], re.Pattern[str]]:
     data = load_yaml("credentials.yaml", SHAPE)["shapes"]
     # A group a shape; none of the patterns has a group of its own.

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ipaddress
 import re
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from mcpdetect.data.globs import compile_globs
 from mcpdetect.data.loader import load_yaml
+from mcpdetect.data.overlay import cached
 from mcpdetect.model.result import Explanation
 
 __all__ = ["Habit", "habits"]
@@ -39,7 +39,7 @@ class Habit:
         return any(parsed in network for network in self.networks)
 
 
-@lru_cache(maxsize=4)
+@cached
 def habits(source: str | Path = "habits.yaml") -> tuple[Habit, ...]:
     """Return the habits of a data file, the shipped one by default.
 

@@ -6,16 +6,19 @@ import difflib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import lru_cache, wraps
+from functools import wraps
 from importlib import resources
 from pathlib import Path
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 from mcpdetect.errors import ConfigError
 
 __all__ = ["cached", "own_data", "own_file", "shipped_names"]
 
+Asked = ParamSpec("Asked")
 Value = TypeVar("Value")
+
+_MOST_KEPT = 8
 
 _FOLDER: ContextVar[Path | None] = ContextVar("mcpdetect-own-data", default=None)
 
@@ -66,15 +69,17 @@ def own_file(name: str) -> Path | None:
     return path if path is not None and path.exists() else None
 
 
-def cached(function: Callable[[], Value]) -> Callable[[], Value]:
-    """Keep what a function without arguments makes of data files, once for each folder of own files."""
-
-    @lru_cache(maxsize=8)
-    def kept(folder: Path | None) -> Value:
-        return function()
+def cached(function: Callable[Asked, Value]) -> Callable[Asked, Value]:
+    """Keep what a function makes of data files, once for each folder of own files (and its arguments, if any)."""
+    known: dict[tuple[object, ...], Value] = {}
 
     @wraps(function)
-    def read() -> Value:
-        return kept(_FOLDER.get())
+    def read(*args: Asked.args, **options: Asked.kwargs) -> Value:
+        key = (_FOLDER.get(), *args, *options.items())
+        if key not in known:
+            if len(known) >= _MOST_KEPT:
+                known.clear()
+            known[key] = function(*args, **options)
+        return known[key]
 
     return read

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from mcpdetect.data.globs import compile_globs
 from mcpdetect.data.loader import load_yaml
+from mcpdetect.data.overlay import cached
 from mcpdetect.errors import ConfigError
 from mcpdetect.model.vocabulary import CHANNELS, Channel
 
@@ -77,7 +77,7 @@ class Residue:
     helpers_loopback: bool
 
 
-@lru_cache(maxsize=4)
+@cached
 def residues(source: str | Path = "residues.yaml") -> tuple[Residue, ...]:
     """Return the residues of a data file, the shipped one by default.
 

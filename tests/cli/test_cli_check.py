@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 from cli_evidence import MCP, write
 
+from mcpdetect import api
 from mcpdetect.cli.main import main
+from mcpdetect.data.habits import habits
 from mcpdetect.errors import InputError, SpecError
+from mcpdetect.model.inputs import Expectations, ExpectedHost
 from mcpdetect.model.place import Where
 from mcpdetect.model.result import CheckResult, Finding, Result
 from mcpdetect.model.trace import Run
@@ -230,6 +233,34 @@ def test_a_mistake_in_an_option_file_is_4_and_names_its_line(
     expect.write_text("hosts:\n  - api.example.com\nhost: x\n")
     assert main(["check", mcp, "--expect", str(expect)]) == 4
     assert capsys.readouterr().err.startswith(f"error: {expect}: line 3: unknown key")
+
+
+def test_papers_and_data_files_of_the_user_count(
+    tmp_path: Path, mcp: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[object, int]] = []
+
+    def noted(source: object, **options: Any) -> Result:
+        asked.append((options["expectations"], len(habits())))
+        return check(source, **options)  # type: ignore[arg-type]
+
+    check = api.check
+    monkeypatch.setattr(api, "check", noted)
+    (tmp_path / "README.md").write_text("It asks https://api.vendor.io/v1.\n")
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "habits.yaml").write_text("habits:\n  - {id: mine, text: so it is, source: me}\n")
+    papers = ["--documented", str(tmp_path / "README.md")]
+    assert main(["check", mcp, *papers, "--data", str(own), "-q"]) == 0
+    assert main(["check", mcp, "-q"]) == 0
+    first, second = asked
+    why = f"{tmp_path / 'README.md'} line 1: https://api.vendor.io"
+    assert first[0] == Expectations(str(tmp_path / "README.md"), [ExpectedHost("api.vendor.io", [], why)])
+    assert (second[0], first[1] - second[1]) == (None, 1)
+    (own / "habits.yaml").write_text("habits:\n  - {id: mine, texts: so it is, source: me}\n")
+    capsys.readouterr()
+    assert main(["check", mcp, "--data", str(own)]) == 4
+    assert capsys.readouterr().err.startswith(f"error: {own / 'habits.yaml'}: line 2: unknown key")
 
 
 def test_output_goes_to_the_file_and_nothing_to_stdout(

@@ -1,54 +1,21 @@
 """Probes in evidence: what they prove, what is left out as theirs, and what a target cannot pass off as one."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Literal
 
 import pytest
+from probe_log import AFTER, BEFORE, RUNS, Log, lines, passed
 
 from mcpdetect.ingest.probes import ProbeWatch, discover
-from mcpdetect.model.event import Event, FileOpen, Probe, ProcessExit, ProcessStart
+from mcpdetect.model.event import Event, Probe, ProcessExit
 from mcpdetect.model.files import FileDifference
 from mcpdetect.model.mcp import McpMessage
 from mcpdetect.model.net import DnsAnswer, DnsQuery, FirewallDrop, NetFlow, NetPacket
 from mcpdetect.model.observation import Loss, Observation
 from mcpdetect.model.place import Where
-from mcpdetect.model.probe_acts import ProbeActs, ProbeRun, named_probe
+from mcpdetect.model.probe_acts import ProbeRun, named_probe
 from mcpdetect.model.sockets import SocketConnect, SocketSend
 from mcpdetect.model.vocabulary import Channel
-
-BEFORE = ProbeActs("before", "0123456789abcdef")
-AFTER = ProbeActs("after", "fedcba9876543210")
-RUNS = [ProbeRun("before", BEFORE.nonce, ("syscalls",)), ProbeRun("after", AFTER.nonce, ("syscalls",))]
-
-
-class Log:
-    """Builds events of one trace, a line each."""
-
-    def __init__(self) -> None:
-        self.line = 0
-
-    def at(self) -> Where:
-        self.line += 1
-        return Where("t.log", self.line)
-
-    def execed(self, process: str, parent: str | None, *argv: str) -> ProcessStart:
-        return ProcessStart(
-            self.at(), self.line, "execve", 0, process=process, parent=parent, executable=argv[0], argv=list(argv)
-        )
-
-    def forked(self, process: str, parent: str) -> ProcessStart:
-        return ProcessStart(self.at(), self.line, "clone", 9, how="clone", process=process, parent=parent)
-
-    def opened(self, process: str, path: str) -> FileOpen:
-        return FileOpen(self.at(), self.line, "openat", 3, process=process, path=path)
-
-
-def passed(events: Iterable[Event], entry: str | None = "/bin/target", *, only: bool = False) -> list[Event]:
-    return list(ProbeWatch(RUNS, entry, only=only).events(iter(events), None))
-
-
-def lines(events: Iterable[Event]) -> list[int]:
-    return [event.where.at for event in events]
 
 
 def test_what_a_probe_does_follows_from_its_nonce() -> None:
@@ -142,52 +109,6 @@ def test_a_log_without_births_goes_by_the_nonce() -> None:
         log.opened("3", "/y"),
     ]
     assert lines(event for event in passed(events) if event.kind != "probe") == [1, 4, 5]
-
-
-def cut(event: ProcessStart, size: int) -> ProcessStart:
-    """Return a start as ``strace -s size`` shows it."""
-    event.argv, event.argv_cut = [word[:size] for word in event.argv or []], True
-    return event
-
-
-@pytest.mark.parametrize("size", [0, 3, 6, 15])
-def test_a_log_of_cut_strings_goes_by_who_started_what(size: int) -> None:
-    log = Log()
-    events = [
-        cut(log.execed("1", None, "/run/probe", "around", BEFORE.nonce), size),
-        log.forked("2", "1"),
-        cut(log.execed("2", "1", "/run/probe", "before", BEFORE.nonce), size),
-        log.opened("2", "/x"),
-        cut(log.execed("3", "1", "/bin/target", "after", AFTER.nonce), size),
-        cut(log.execed("4", "3", "/bin/sh", "after", AFTER.nonce), size),
-        log.opened("4", "/home/dev/.ssh/id_ed25519"),
-        cut(log.execed("5", "1", "/run/probe", "after", AFTER.nonce), size),
-        log.opened("5", "/y"),
-        cut(log.execed("6", "1", "/run/other", "other", "words"), size),
-    ]
-    told = [event.where.at for event in passed(events) if event.kind != "probe"]
-    assert told == ([1, 2, 5, 6, 7, 10])
-    # Without a known target anything could be it.
-    assert lines(event for event in passed(events, None) if event.kind != "probe") == list(range(1, 11))
-
-
-def test_a_log_without_programs_goes_by_the_exact_act() -> None:
-    log = Log()
-
-    def connected(process: str, address: str) -> SocketConnect:
-        return SocketConnect(log.at(), 5, "connect", 0, process=process, address=address, port=BEFORE.port)
-
-    events = [
-        ProcessStart(log.at(), 1, "read", 0, how="seen", process="1"),
-        log.forked("2", "1"),
-        connected("2", BEFORE.address4),
-        connected("2", "203.0.113.7"),
-        log.forked("3", "1"),
-        connected("3", AFTER.address4),
-    ]
-    assert lines(event for event in passed(events) if event.kind != "probe") == [1, 2, 4, 5, 6]
-    shown = [log.execed("1", None, "/bin/sh"), *events[1:]]
-    assert len([event for event in passed(shown) if event.kind != "probe"]) == 6
 
 
 def test_a_set_of_one_file_a_process_is_one_log() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
 from mcpdetect.correlate.text.fold import fold
@@ -12,6 +11,7 @@ from mcpdetect.correlate.text.roles import is_negated, is_ordered
 from mcpdetect.correlate.text.tokens import Token
 from mcpdetect.correlate.text.words import Phrases, Vocabulary, vocabulary
 from mcpdetect.data.loader import Shape, load_yaml
+from mcpdetect.data.overlay import cached
 
 __all__ = ["SHAPE", "Patterns", "Rule", "Step", "patterns"]
 
@@ -188,7 +188,7 @@ class Patterns:
         return any(known.at(tokens, at) for at in range(len(tokens)))
 
 
-@lru_cache(maxsize=1)
+@cached
 def patterns() -> Patterns:
     """Return the patterns shipped with the library."""
     return Patterns(load_yaml("poisoning.yaml", SHAPE), vocabulary())

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any, Literal
 
 from mcpdetect.correlate.text.fold import fold
 from mcpdetect.correlate.text.tokens import Token
 from mcpdetect.data.loader import Shape, load_yaml
+from mcpdetect.data.overlay import cached
 
 __all__ = ["SHAPE", "Group", "Phrases", "Vocabulary", "vocabulary"]
 
@@ -179,7 +179,7 @@ class Phrases:
         return int("" in by_second)
 
 
-@lru_cache(maxsize=1)
+@cached
 def vocabulary() -> Vocabulary:
     """Return the vocabulary shipped with the library."""
     return Vocabulary(load_yaml("exfil.yaml", SHAPE))
