@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import wraps
 from importlib import resources
 from pathlib import Path
@@ -20,7 +21,15 @@ Value = TypeVar("Value")
 
 _MOST_KEPT = 8
 
-_FOLDER: ContextVar[Path | None] = ContextVar("mcpdetect-own-data", default=None)
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Own:
+    """A folder of own files during one ``with`` block: what is kept of it ends with it, since files change."""
+
+    folder: Path
+
+
+_OWN: ContextVar[_Own | None] = ContextVar("mcpdetect-own-data", default=None)
 
 
 def shipped_names() -> list[str]:
@@ -55,17 +64,17 @@ def own_data(folder: Path) -> Iterator[None]:
             near = difflib.get_close_matches(name, shipped_names(), n=1)
             hint = f"did you mean {near[0]}?" if near else f"data files are {', '.join(shipped_names())}"
             raise ConfigError("nothing reads a file of this name", file=str(folder / name), hint=hint)
-    token = _FOLDER.set(folder.absolute())
+    token = _OWN.set(_Own(folder.absolute()))
     try:
         yield
     finally:
-        _FOLDER.reset(token)
+        _OWN.reset(token)
 
 
 def own_file(name: str) -> Path | None:
     """Return the user's own file of a shipped name, None where there is none."""
-    folder = _FOLDER.get()
-    path = folder / name if folder is not None else None
+    own = _OWN.get()
+    path = own.folder / name if own is not None else None
     return path if path is not None and path.exists() else None
 
 
@@ -75,7 +84,7 @@ def cached(function: Callable[Asked, Value]) -> Callable[Asked, Value]:
 
     @wraps(function)
     def read(*args: Asked.args, **options: Asked.kwargs) -> Value:
-        key = (_FOLDER.get(), *args, *options.items())
+        key = (_OWN.get(), *args, *options.items())
         if key not in known:
             if len(known) >= _MOST_KEPT:
                 known.clear()
