@@ -46,6 +46,7 @@ _ENTRY: Final[Shape] = {
     "approved?": None,
     "runtime?": None,
     "whole?": None,
+    "shell?": None,
 }
 _SHAPE: Final[Shape] = {"fires": {"*": _ENTRY}, "silent": {"*": _ENTRY}, "blind?": {"*": _ENTRY}}
 
@@ -209,7 +210,7 @@ def _entry(name: str, truth: str, item: dict[str, Any]) -> dict[str, Any]:
         "mcp": True,
         "strace": options,
         **({"calls": item["calls"]} if "calls" in item else {}),
-        **({"denial": item["denial"]} if "denial" in item else {}),
+        **{key: item[key] for key in ("denial", "shell") if key in item},
         **({"approved": item["approved"]} if "approved" in item else {}),
         # What the one host answers that deeds may fetch from.
         **({"cell": {"names": {UPSTREAM: {"http": [{"path": "*", "text": item["page"]}]}}}} if "page" in item else {}),
