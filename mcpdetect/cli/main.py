@@ -37,6 +37,7 @@ _COMMANDS = (
     "probe",
     "calibrate",
     "schema",
+    "new",
     "completion",
 )
 

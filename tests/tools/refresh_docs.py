@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 from mcpdetect.engine.discovery import detectors
@@ -10,6 +11,9 @@ from mcpdetect.labels.blindspots import load_blindspots
 from mcpdetect.report.blindspot_page import blindspot_page
 from mcpdetect.report.model_page import event_model_page
 from mcpdetect.report.schema import KINDS, schema
+
+sys.path.insert(0, str(Path(__file__).parent))
+from detector_docs import detector_documents
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -25,6 +29,7 @@ def documents() -> dict[Path, str]:
     cases = [path.parent.relative_to(ROOT / "corpus").as_posix() for path in (ROOT / "corpus").rglob("manifest.json")]
     spots = load_blindspots(ROOT / "labels" / "blindspots.yaml", checks=list(detectors()), cases=cases)
     made[DOCS / "what-we-cannot-see.md"] = blindspot_page(spots)
+    made.update(detector_documents(ROOT))
     return made
 
 
@@ -34,9 +39,10 @@ def main() -> None:
     for path, text in made.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    for path in (DOCS / "schemas").iterdir():
-        if path not in made:
-            path.unlink()
+    for folder in ("schemas", "detectors"):
+        for path in (DOCS / folder).iterdir():
+            if path not in made:
+                path.unlink()
 
 
 if __name__ == "__main__":
