@@ -30,7 +30,7 @@ def command(check: str, into: Path) -> int:
             "is no checkout of mcpdetect",
             file=str(into.absolute()),
             cause="mcpdetect/detectors or controls/planted is missing there",
-            hint="run it at the top of a clone, or name that with --into; for a package of your own see docs/python-api.md",
+            hint="run it at the top of a clone, or name that with --into; own packages: docs/python-api.md",
         )
     there = [into / path for path in made if (into / path).exists()]
     if there:
