@@ -13,7 +13,7 @@ from mcpdetect.errors import ConfigError
 from mcpdetect.ingest.strictjson import load_json
 from mcpdetect.labels.model import Truth
 from mcpdetect.model.vocabulary import VerdictWord
-from mcpdetect.score.ablation import Ablated, Alone, alone, channel_ablations, class_ablations, violations
+from mcpdetect.score.ablation import Ablated, Alone, Violation, alone, channel_ablations, class_ablations, violations
 from mcpdetect.score.corpus import Case
 from mcpdetect.score.coverage import (
     CategoryCoverage,
@@ -93,6 +93,7 @@ def measure(
     mutants: Mapping[str, Mutants] | None = None,
     reading: Mapping[str, ReadingMutants] | None = None,
     each: Callable[[str], object] | None = None,
+    turned: list[Violation] | None = None,
 ) -> Coverage:
     """Return what a corpus proves about the checks.
 
@@ -102,6 +103,7 @@ def measure(
         mutants: results of a mutation run, by check.
         reading: the same of the code that reads evidence, by format.
         each: called with the name of each case when it was measured.
+        turned: takes every verdict that turned over when evidence was taken away; they are counted in any case.
 
     Raises:
         InputError: the evidence of a case cannot be read.
@@ -111,7 +113,9 @@ def measure(
     number = 0
     for case in cases:
         number += 1
-        _case(case, detectors, tallies, counts)
+        found = _case(case, detectors, tallies, counts)
+        if turned is not None:
+            turned += found
         if each is not None:
             each(case.label.case)
     checks = {
@@ -125,14 +129,15 @@ def measure(
 
 def _case(
     case: Case, detectors: Mapping[str, type[Detector]], tallies: Mapping[str, _Tally], counts: dict[str, Alone]
-) -> None:
+) -> list[Violation]:
     label = case.label
     record = Recording(case.bundle, detectors)
     right = {check: one.verdict for check, one in label.checks.items()}
     channels = list(channel_ablations(record))
     ablated: list[Ablated] = [*channels, *class_ablations(record)]
     alone(counts, record.whole, channels)
-    for one in violations(label.case, record.whole, ablated, right if label.todo is not None else None):
+    turned = violations(label.case, record.whole, ablated, right if label.todo is not None else None)
+    for one in turned:
         tallies[one.check].turned += 1
     for check, tally in tallies.items():
         if check not in right:
@@ -143,6 +148,7 @@ def _case(
             tally.own(case, said)
         else:
             tally.other(right[check], said)
+    return turned
 
 
 def _shell(bundle: Path) -> str:

@@ -1,4 +1,7 @@
-"""Monotone honesty over the whole corpus: less evidence never turns a verdict into its opposite."""
+"""Monotone honesty: less evidence never turns a verdict into its opposite.
+
+Every case is tried without every set of channels and class of calls where coverage is measured (``test_coverage.py``).
+"""
 
 from __future__ import annotations
 
@@ -37,8 +40,8 @@ from mcpdetect.score.recording import Recording
 from mcpdetect.score.runner import as_expected
 
 CASES = {case.label.case: case for case in cases_of(repository())}
-by_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 NAMES = sorted(CASES)
+some = pytest.mark.parametrize("case", [CASES[name] for name in NAMES[::29]], ids=NAMES[::29])
 
 
 @cache
@@ -57,7 +60,7 @@ def told(found: list[Violation]) -> str:
     return "\n".join(map(str, found))
 
 
-@by_case
+@some
 def test_without_any_set_of_channels_no_verdict_turns_over(case: Case) -> None:
     record = recording(case.label.case)
     ablated = list(channel_ablations(record))
@@ -67,7 +70,7 @@ def test_without_any_set_of_channels_no_verdict_turns_over(case: Case) -> None:
     assert not found, told(found)
 
 
-@by_case
+@some
 def test_without_any_class_of_calls_no_verdict_turns_over(case: Case) -> None:
     record = recording(case.label.case)
     ablated = list(class_ablations(record))
@@ -76,7 +79,7 @@ def test_without_any_class_of_calls_no_verdict_turns_over(case: Case) -> None:
     assert not found, told(found)
 
 
-@by_case
+@some
 def test_a_case_judged_again_says_the_same(case: Case) -> None:
     record = recording(case.label.case)
     assert record.judge() == record.whole

@@ -18,6 +18,7 @@ from mcpdetect.errors import ConfigError
 from mcpdetect.report.coverage_page import badge_json, coverage_json, coverage_page, guide_with_numbers, statuses_json
 from mcpdetect.report.coverage_plot import trend_svg
 from mcpdetect.report.schema import schema
+from mcpdetect.score.ablation import Violation
 from mcpdetect.score.corpus import Corpus
 from mcpdetect.score.coverage import Counts, Coverage
 from mcpdetect.score.history import Change, changes, facts, load_coverage, load_excuses, load_history
@@ -40,10 +41,19 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, list
 # what is published
 
 
+TURNED: list[Violation] = []
+
+
 @pytest.fixture(scope="module")
 def measured() -> Coverage:
+    """Return what the corpus gives; verdicts that turned over on the way are in ``TURNED``."""
     mutants, reading = load_mutants(FOLDER / "mutation.json")
-    return measure(cases_of(repository()), detectors(), mutants=mutants, reading=reading)
+    return measure(cases_of(repository()), detectors(), mutants=mutants, reading=reading, turned=TURNED)
+
+
+def test_without_any_channels_or_class_of_calls_no_verdict_turns_over(measured: Coverage) -> None:
+    assert TURNED == [], "\n".join(map(str, TURNED))
+    assert measured.cases > 1000
 
 
 def test_what_is_published_is_what_the_corpus_gives(measured: Coverage) -> None:
