@@ -2,7 +2,8 @@
 
 The result is ``coverage/mutation.json``, one row a module, each with the hash of what it was made from: what the module
 does, and the labels that were asked. ``--changed`` measures only the modules whose row is missing or stale; without it
-and without a MODULE everything is measured. A label that is newer than a row makes it no older: it can only catch more.
+and without a MODULE everything is measured. A label or a check that is newer than a row makes it no older: it can only
+catch more.
 
 Detectors and the correlation code have some 9,000 faults, and more than a thousand labels could tell each: a sample of
 a module's faults (``--faults``, by a hash of the fault, so that it is the same tomorrow) is planted, and at most
@@ -44,10 +45,11 @@ from mcpdetect.score.corpus import Case, Corpus, load_cases  # noqa: E402
 
 __all__ = ["OUTPUT", "SCHEMA", "checks_of", "fingerprint", "load_rows", "main", "stale", "targets"]
 
-SCHEMA = "mcpdetect.mutation/2"
+SCHEMA = "mcpdetect.mutation/3"
 OUTPUT = ROOT / "coverage" / "mutation.json"
 _SAMPLE, _ASKED = 5, 4
 _FAULTS, _LABELS = 40, 40
+_SETS = ("asked_labels", "asked_checks")  # many rows have the same: each is written once
 _READ = ("mutants", "unreached", "planted", "killed")
 _LAB: Lab
 
@@ -105,27 +107,27 @@ def checks_of(path: Path) -> list[str]:
     return [check for check, seen in reached.items() if dotted(path) in seen]
 
 
-def fingerprint(path: Path, cases: Mapping[str, Case], asked: Iterable[str]) -> str | None:
-    """Return the hash of what a row is made from: what the module does, and the labels that were asked.
+def fingerprint(path: Path, cases: Mapping[str, Case], asked: Iterable[str], checks: Iterable[str]) -> str | None:
+    """Return the hash of what a row is made from: what the module does, and what the labels say that were asked.
 
-    A detector's row rests on what labels say of its own category, that of other code on all they say. Comments, layout
-    and wording of docstrings change nothing.
+    Comments, layout and wording of docstrings change nothing.
 
     Args:
         path: the module.
         cases: the labelled cases by name.
         asked: names of the cases that were asked.
+        checks: the checks that could have told a fault in it then.
 
     Returns:
         The hash, None where a case that was asked is no more.
     """
-    categories = {check.partition(".")[0] for check in checks_of(path)}
+    could = set(checks)
     digest = hashlib.sha256(essence(path.read_text("utf-8")).encode())
     for name in sorted(asked):
         if name not in cases:
             return None
         label = cases[name].label
-        said = {check: one for check, one in label.checks.items() if check.partition(".")[0] in categories}
+        said = {check: one for check, one in label.checks.items() if check in could}
         digest.update(repr((label.case, sorted(label.evidence.items()), sorted(said.items()))).encode())
     return digest.hexdigest()
 
@@ -136,7 +138,7 @@ def stale(rows: Mapping[str, dict[str, Any]], cases: Sequence[Case], paths: Iter
     found = []
     for path in paths:
         row = rows.get(path.relative_to(ROOT).as_posix())
-        if row is None or row["inputs"] != fingerprint(path, named, row["asked_labels"]):
+        if row is None or row["inputs"] != fingerprint(path, named, row["asked_labels"], row["asked_checks"]):
             found.append(path)
     return found
 
@@ -220,8 +222,9 @@ def _row(path: Path, lines: Reached, pool: Any, options: argparse.Namespace) -> 
     asked = sorted({case for names in wanted.values() for case in names})
     row = {
         "module": name,
-        "inputs": fingerprint(path, cases, asked),
+        "inputs": fingerprint(path, cases, asked, checks),
         "asked_labels": asked,
+        "asked_checks": checks,
         "mutants": len(found),
         "planted": len(kills),
         "killed": len(kills) - len(survivors),
@@ -296,8 +299,7 @@ def load_rows(path: Path) -> dict[str, dict[str, Any]]:
     data = json.loads(path.read_text("utf-8"))
     if data.get("schema") != SCHEMA:
         return {}
-    sets = data["asked_labels"]
-    return {row["module"]: {**row, "asked_labels": sets[row["asked_labels"]]} for row in data["rows"]}
+    return {row["module"]: {**row, **{key: data[key][row[key]] for key in _SETS}} for row in data["rows"]}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -343,13 +345,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _write(path: Path, rows: dict[str, dict[str, Any]], cases: Sequence[Case]) -> None:
     ordered = [rows[name] for name in sorted(rows)]
-    sets = {_order(row["asked_labels"])[:8]: row["asked_labels"] for row in ordered}
     document = {
         "schema": SCHEMA,
         "labels": len(cases),
         "summary": _summary(ordered, cases),
-        "asked_labels": dict(sorted(sets.items())),
-        "rows": [{**row, "asked_labels": _order(row["asked_labels"])[:8]} for row in ordered],
+        **{key: dict(sorted((_order(row[key])[:8], row[key]) for row in ordered)) for key in _SETS},
+        "rows": [{**row, **{key: _order(row[key])[:8] for key in _SETS}} for row in ordered],
     }
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", "utf-8")
