@@ -8,6 +8,9 @@ from collections.abc import Generator
 import pytest
 from hypothesis import HealthCheck, settings
 
+# Whoever starts the tests may state a width: what the commands print must not depend on it.
+os.environ.pop("COLUMNS", None)
+
 # A busy machine is no fault of the code: no example fails for the time it took.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")

@@ -289,5 +289,6 @@ def test_an_interrupted_boot_leaves_no_process_and_no_more_than_a_folder_to_prun
         monkeypatch.setenv(
             "MCPDETECT_CACHE", f"{scratch}/cache"
         )  # an image of another version is not this test's to remove
-        assert prune() == left
+        # Others may be at work on the machine, and leave control groups of their own.
+        assert [path for path in prune() if path.is_relative_to(scratch)] == left
         assert list(Path(scratch).glob("mcpdetect-*")) == []

@@ -76,11 +76,15 @@ def _example(root: Path, kind: type[Detector], label: Label) -> Example:
     bundle = root / "corpus" / label.case
     result = Recording(bundle, {check: kind}).whole[check]
     if not result.findings:
-        return Example(label.case, label.truth, label.why, result.verdict, result.reason)
+        return Example(label.case, label.truth, label.why, result.verdict, _named(root, result.reason))
     finding = result.findings[0]
-    return Example(
-        label.case, label.truth, label.why, result.verdict, finding.title, finding.reason, _lines(bundle, finding.where)
-    )
+    title, reason = _named(root, finding.title), _named(root, finding.reason)
+    return Example(label.case, label.truth, label.why, result.verdict, title, reason, _lines(bundle, finding.where))
+
+
+def _named(root: Path, text: str) -> str:
+    """Return a text with files named by their paths in the repository."""
+    return text.replace(f"{root}/", "")
 
 
 def _lines(bundle: Path, places: Sequence[Where]) -> list[str]:
