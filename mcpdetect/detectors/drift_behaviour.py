@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mcpdetect.contract import AnyOf, Detector, Need, Spec
-from mcpdetect.correlate.hosts import matches
+from mcpdetect.correlate.hosts import literal_address, matches
 from mcpdetect.correlate.inventory import Inventory
 from mcpdetect.data.globs import compile_globs
 from mcpdetect.model.place import Where
@@ -48,8 +48,15 @@ class DriftBehaviour(Detector):
         inventory = self.context.fact(Inventory)
         if inventory.overflow:
             self.context.limit("overflow", "more files, programs or definitions than can be kept")
+        context = self.context
+        named = any(context.watched(channel, "dns.answer") for channel in ("dns", "packets"))
+        named = named or context.watched("syscalls", "socket.receive", "data:socket.receive")
         for host, where in inventory.hosts().items():
-            if not any(matches(pattern, host) for pattern in baseline.hosts):
+            if any(matches(pattern, host) for pattern in baseline.hosts):
+                continue
+            if literal_address(host) is not None and not named:
+                context.limit("names-unknown", f"{host}: what it is called was not watched", where=where)
+            else:
                 yield self._new("host", host, where, "was contacted or asked for", baseline.source)
         for program, where in inventory.children.items():
             if program not in baseline.children:

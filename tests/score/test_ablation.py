@@ -163,6 +163,18 @@ def test_no_cut_of_a_file_turns_a_verdict_over(data: st.DataObject) -> None:
     assert not found, told(found)
 
 
+def test_a_host_whose_name_was_not_watched_is_no_new_host(tmp_path: Path) -> None:
+    record = recording("drift/behaviour/all-approved")
+    (log,) = (one for one in record.bundle.evidence if one.channel == "syscalls")
+    content = content_of(log)
+    assert content is not None
+    kept = record.reread(write(cut_strings(content, 0), tmp_path))
+    wire = [one.name for one in record.bundle.evidence if one.channel in ("dns", "packets")]
+    said = record.judge(without=wire, changed={log.name: kept})["drift.behaviour"]
+    assert (record.whole["drift.behaviour"].verdict, said.verdict) == ("not_detected", "not_observable")
+    assert [limit.what for limit in said.limits if limit.hides] == ["names-unknown"]
+
+
 class CountsOnTheWire(Detector):
     """A check with a fault: it takes a missing channel for a quiet one."""
 
