@@ -11,13 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
+from mcpdetect.data.loader import read_text
 from mcpdetect.errors import ConfigError
 from mcpdetect.model.inputs import Expectations, ExpectedHost
 
-__all__ = ["MAX_PAPER", "documented_text", "load_documented", "with_documented"]
-
-MAX_PAPER = 4 * 1024 * 1024
-"""Most bytes of one file; a larger one is no README and no metadata."""
+__all__ = ["documented_text", "load_documented", "with_documented"]
 
 # Keys whose addresses are for people who look for the project, and for installers; the server contacts none of them.
 # server.json: modelcontextprotocol/registry, server.schema.json; package.json: docs.npmjs.com, package.json; core
@@ -55,7 +53,7 @@ def load_documented(paths: Sequence[Path]) -> Expectations:
     """
     found: dict[tuple[str, int | None], ExpectedHost] = {}
     for path in paths:
-        for line, url in _urls(path, _text(path)):
+        for line, url in _urls(path, read_text(path, str(path))):
             host = _host(url)
             if host is not None:
                 port = url.port if url.port not in (None, 80, 443) else None
@@ -92,23 +90,6 @@ def documented_text(documented: Expectations) -> bytes:
         ports = f", ports: {json.dumps(entry.ports)}" if entry.ports else ""
         lines.append(f"  - {{host: {json.dumps(entry.host)}{ports}, why: {json.dumps(entry.why, ensure_ascii=False)}}}")
     return ("\n".join(lines) + "\n").encode("utf-8", "backslashreplace")
-
-
-def _text(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            raw = file.read(MAX_PAPER + 1)
-    except OSError as error:
-        raise ConfigError(
-            f"cannot be read: {error.strerror}", file=str(path), hint="check the path and its spelling"
-        ) from error
-    if len(raw) > MAX_PAPER:
-        raise ConfigError(f"is larger than {MAX_PAPER} bytes", file=str(path), cause="another kind of file was named")
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise ConfigError("is not UTF-8", file=str(path), place=f"line {line}", hint="save it as UTF-8") from error
 
 
 def _urls(path: Path, text: str) -> Iterator[tuple[int, SplitResult]]:

@@ -15,7 +15,7 @@ from mcpdetect.errors import ConfigError
 if TYPE_CHECKING:
     from ruamel.yaml.nodes import Node
 
-__all__ = ["MAX_YAML", "Shape", "compiled_text", "line_of", "load_yaml"]
+__all__ = ["MAX_YAML", "Shape", "compiled_text", "line_of", "load_yaml", "read_text"]
 
 MAX_YAML = 4 * 1024 * 1024
 """Most bytes of one YAML file; a larger one is no configuration."""
@@ -117,19 +117,37 @@ def line_of(source: str | Path, path: tuple[str | int, ...], *, name: str | None
 
 def _text(source: str | Path, name: str | None) -> tuple[str, str]:
     shown = name or str(source)
+    if isinstance(source, Path):
+        return shown, read_text(source, shown)
     try:
-        if isinstance(source, str):
-            return shown, _packaged(source)
-        with source.open("rb") as file:
+        return shown, _packaged(source)
+    except OSError as error:
+        raise _unreadable(error, shown) from error
+
+
+def _unreadable(error: OSError, shown: str) -> ConfigError:
+    return ConfigError(f"cannot be read: {error.strerror}", file=shown, hint="check the path and its spelling")
+
+
+def read_text(path: Path, shown: str) -> str:
+    """Return the text of a file that a user names.
+
+    Args:
+        path: the file.
+        shown: its name in errors.
+
+    Raises:
+        ConfigError: it cannot be read, has more than ``MAX_YAML`` bytes, or is not UTF-8.
+    """
+    try:
+        with path.open("rb") as file:
             raw = file.read(MAX_YAML + 1)
     except OSError as error:
-        raise ConfigError(
-            f"cannot be read: {error.strerror}", file=shown, hint="check the path and its spelling"
-        ) from error
+        raise _unreadable(error, shown) from error
     if len(raw) > MAX_YAML:
         raise ConfigError(f"is larger than {MAX_YAML} bytes", file=shown, cause="another kind of file was named")
     try:
-        return shown, raw.decode("utf-8-sig")
+        return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         raise ConfigError("is not UTF-8", file=shown, place=f"line {line}", hint="save it as UTF-8") from error
