@@ -193,7 +193,7 @@ class Cell:
             acts = self._probes.acts.values() if self._probes is not None else ()
             # Cards have their link set from outside, by who gave them.
             if self._wire is None or not DENIALS[self._denial].link:
-                deny(self._denial, self._enter, acts, away=internet)
+                deny(self._denial, self._enter, acts, broadcast=BROADCAST4, away=internet)
 
     def _sinks(self, internet: int) -> None:
         journal = self._folder / "internet.jsonl"
@@ -277,7 +277,7 @@ class Cell:
         channels: list[Channel] = ["syscalls", "dns"]
         if self._capture and (denial is None or denial.wired):
             channels.append("packets")
-        if denial is not None and denial.hook and denial.hook == "output":
+        if denial is not None and denial.hook and denial.only != "port":
             channels.append("firewall")
         self._probes.reached[phase] = channels
 

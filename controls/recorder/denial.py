@@ -114,28 +114,46 @@ DENIALS: dict[str, Denial] = {
 """Name of a denial, as in ``run.denial`` of a manifest, to what is set up."""
 
 
-def _probe_rules(denial: Denial, probes: Iterable[ProbeActs]) -> Iterator[str]:
-    """Yield rules that treat probes as the denial treats everybody, and count them apart under their own prefix."""
+def _probe_rules(denial: Denial, probes: Iterable[ProbeActs], broadcast: str) -> Iterator[str]:
+    """Yield rules that treat probes as the denial treats everybody, and count them apart under their own prefix.
+
+    The gateway turns TCP to its own server before its input hook, so there the address dialled is the connection's
+    first one. Where answers are denied, those to the probe are its packets.
+    """
+    if denial.only == "port":
+        return
     verdict = denial.rules.rpartition("counter ")[2]
     # iifname "wire" meta l4proto tcp counter reject with tcp reset
     tcp = "reject with tcp reset" if "with tcp reset" in denial.rules else verdict
-    if denial.only == "port":
-        return
+    far, end = ("saddr", "sport") if denial.hook == "input" and denial.side == "server" else ("daddr", "dport")
     for acts in probes:
         say = f'counter log prefix "{acts.text}"'
-        if denial.only != "udp":
-            yield f"ip daddr {acts.address4} tcp dport {acts.port} {say} {tcp}"
-            yield f"ip6 daddr {acts.address6} tcp dport {acts.port} {say} {tcp}"
+        for family, address in (("ip", acts.address4), ("ip6", acts.address6)) if denial.only != "udp" else ():
+            if denial.side == "internet":
+                to = f"meta l4proto tcp ct original {family} daddr {address} ct original proto-dst {acts.port}"
+            else:
+                to = f"{family} {far} {address} tcp {end} {acts.port}"
+            yield f"{to} {say} {tcp}"
         if denial.only == "tcp":
             continue
-        yield f"ip daddr {acts.address4} udp dport {acts.port} {say} {verdict}"
-        if denial.hook != "input" or "udp dport 53 accept" not in denial.rules:
+        yield f"ip {far} {acts.address4} udp {end} {acts.port} {say} {verdict}"
+        if denial.hook == "input":
+            # The recorder's own, from the gateway to everybody on the wire: it comes back to the gateway as well.
+            yield f"ip daddr {broadcast} udp dport {acts.port} {say} {verdict}"
+        if denial.side == "server" or "udp dport 53 accept" not in denial.rules:
             # The nonce is the name's first label: 16 bytes behind the headers of UDP and DNS and the label's length.
-            yield f"udp dport 53 @th,168,128 0x{acts.nonce.encode().hex()} {say} {verdict}"
+            # The recorder asks the name server too, from the gateway itself, and must get through.
+            wire = 'iifname "wire" ' if denial.side == "internet" else ""
+            yield f"{wire}udp {end} 53 @th,168,128 0x{acts.nonce.encode().hex()} {say} {verdict}"
 
 
 def deny(
-    name: str, enter: dict[str, Callable[..., str]], probes: Iterable[ProbeActs] = (), *, away: int | None = None
+    name: str,
+    enter: dict[str, Callable[..., str]],
+    probes: Iterable[ProbeActs] = (),
+    *,
+    broadcast: str = "",
+    away: int | None = None,
 ) -> None:
     """Set a denial up; a policy on system calls is the target's own affair and set up where it starts.
 
@@ -143,6 +161,7 @@ def deny(
         name: its name in ``DENIALS``.
         enter: ``server`` and ``internet`` to a function that runs a command in that namespace.
         probes: probes of this run, which the firewall counts apart.
+        broadcast: the address at which the recorder's own part of a probe reaches everybody on the wire.
         away: process id in whose network namespace an interface that is taken away ends.
 
     Raises:
@@ -153,8 +172,8 @@ def deny(
     denial = DENIALS[name]
     inside = enter[denial.side]
     if denial.hook:
-        rules = "\n    ".join([*_probe_rules(denial, probes), *denial.rules.split("; ")])
-        inside("nft", "-f", "-", stdin=_RULES.format(hook=denial.hook, rules=rules))
+        rules = [*_probe_rules(denial, probes, broadcast), *denial.rules.split("; ")]
+        inside("nft", "-f", "-", stdin=_RULES.format(hook=denial.hook, rules="\n    ".join(rules)))
     for family in ("-4", "-6") if denial.routes else ():
         inside("ip", family, "route", "flush", "default")
         if denial.routes != "delete":

@@ -13,6 +13,7 @@ from controls.catalog import Control, Variant, controls
 from controls.recorder import difference
 from controls.recorder.capture import _mark
 from controls.recorder.cell import Cell
+from controls.recorder.denial import DENIALS
 from controls.recorder.probes import SOURCE, Probes, fresh_nonces, probe_program
 from controls.recorder.record import record
 from controls.recorder.room import Room
@@ -64,6 +65,23 @@ def test_probes_prove_channels_and_change_no_verdict(case: str, proofs: dict[str
     bundle = recorded(case, tmp_path)
     assert differences(bundle, load_label(ROOT / "labels/cases" / f"{case}.yaml")) == []
     assert {item.channel: item.proof for item in check(bundle).observations} == proofs
+
+
+@pytest.mark.parametrize("denial", [name for name, one in DENIALS.items() if one.hook])
+def test_a_program_that_does_nothing_is_silent_under_every_firewall_whose_counters_the_probes_prove(
+    denial: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "made" / "up"
+    folder.mkdir(parents=True)
+    variant = Variant(name="true", truth="silent", why="made up", run=("/bin/true",), axes={}, expect={}, denial=denial)
+    told = check(record(Control("made/up", folder, "nothing"), variant, tmp_path / "out", probe=True))
+    (blocked,) = (one for one in told.checks if one.check == "network.blocked")
+    assert (blocked.verdict, blocked.findings) == ("not_detected", [])
+    proofs = {item.channel: item.proof for item in told.observations}
+    # The probes' ports are none of those that a denial of some ports denies.
+    firewall = "declared" if DENIALS[denial].only == "port" else "proved"
+    channels = dict.fromkeys(("syscalls", "packets", "dns", "files"), "proved")
+    assert proofs == {**channels, "firewall": firewall}
 
 
 def test_a_look_that_does_not_see_every_file_proves_nothing_and_says_so_once(
