@@ -21,7 +21,7 @@ __all__ = ["PLANTED", "Control", "Variant", "controls", "load_control"]
 
 PLANTED = Path(__file__).resolve().parent / "planted"
 
-_CELL = ("ipv6", "dns", "capture", "counters", "hosts", "folder", "resolver", "names", "keylog")
+_CELL = ("ipv6", "dns", "capture", "counters", "hosts", "folder", "resolver", "names", "keylog", "log")
 _VARIANT_SHAPE: Final[dict[str, Shape]] = {
     "truth": None,
     "why": None,
@@ -81,6 +81,7 @@ class Variant:
         ipv6, dns, capture, counters, hosts, folder, resolver: the cell, and what is kept of it.
         names: what some names of the fake internet answer otherwise.
         keylog: the target is asked to keep the keys of its TLS connections, as evidence.
+        log: a denying firewall logs the packets that it denies, as evidence beside its counters.
         mcp: the recorder speaks MCP with it, over stdio.
         url: where it listens for MCP over HTTP instead, on a loopback address of the cell.
         seconds: how long it may take.
@@ -116,6 +117,7 @@ class Variant:
     resolver: tuple[str, ...] = ()
     names: dict[str, Any] = field(default_factory=dict)
     keylog: bool = False
+    log: bool = False
     mcp: bool = False
     url: str | None = None
     seconds: float = 20.0
@@ -229,6 +231,7 @@ def _variant(name: str, entry: dict[str, Any], at: _Path, wrong: Wrong) -> Varia
         resolver=tuple(str(line) for line in cell.get("resolver") or ()),
         names=names,
         keylog=bool(cell.get("keylog", False)),
+        log=bool(cell.get("log", False)),
         mcp=bool(entry.get("mcp", False)),
         url=entry.get("url"),
         seconds=float(entry.get("seconds", 20.0)),

@@ -1,7 +1,8 @@
 """Recording one job in a cell: what runs in a guest as it does here. Nothing but the standard library is needed.
 
 It leaves in a folder ``strace.log``, ``dnsmasq.log`` and, as the job asks, ``capture.pcap`` with ``tcpdump.txt``,
-``mcp.jsonl``, ``nft.txt`` and ``tls-keys.log``; and ``internet.jsonl``, which is no evidence.
+``mcp.jsonl``, ``nft.txt``, ``firewall.log`` with ``ulogd.txt``, and ``tls-keys.log``; and ``internet.jsonl``, which is
+no evidence.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from controls.recorder import packetlog
 from controls.recorder.background import Background
 from controls.recorder.canaries import HOME, environment_canaries, plant
 from controls.recorder.cell import GATEWAY4, Cell
@@ -115,6 +117,7 @@ def _captured(
         dns=job.dns,
         names=job.names,
         capture=job.capture,
+        log=job.log,
         probes=probes,
         wire=wire,
     ) as cell:
@@ -174,6 +177,8 @@ def _captured(
             notes.append("no program of the run kept the keys of its TLS connections")
         if counted is not None:
             (watch / "nft.txt").write_text(counted)
+        if job.log and not packetlog.logs(watch):
+            notes.append("no firewall of the run logged a packet")
         captured = Captured(
             opened_ns=opened,
             started_ns=started,

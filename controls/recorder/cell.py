@@ -20,6 +20,7 @@ from controls.recorder.errors import RecorderError
 from controls.recorder.internet import DNS_MODES, DNS_PORT, SINK_PORT, Settings
 from controls.recorder.internet.authority import authority_file
 from controls.recorder.internet.process import start
+from controls.recorder.packetlog import PacketLog
 from controls.recorder.probes import Probes, cache_folder
 from controls.recorder.tools import run
 from mcpdetect.model.probe_acts import Phase
@@ -77,6 +78,7 @@ class Cell:
         dns: how names are answered (``DNS_MODES``).
         names: what some names answer otherwise (``internet.names.load_names``).
         capture: whether tcpdump runs.
+        log: whether a denying firewall logs the packets that it denies.
         probes: the run's probes, None for none.
         wire: two interfaces that are joined already: they become the wire's ends in server and internet namespace.
     """
@@ -90,6 +92,7 @@ class Cell:
         dns: str = "answer",
         names: Mapping[str, Any] | None = None,
         capture: bool = True,
+        log: bool = False,
         probes: Probes | None = None,
         wire: tuple[str, str] | None = None,
     ) -> None:
@@ -103,12 +106,14 @@ class Cell:
         self._dns = (DENIALS[denial].dns if denial else "") or dns
         self._table = dict(names or {})
         self._capture = capture
+        self._log = log
         self._probes = probes
         self._wire = wire
         self._helpers: list[Background] = []
         self._tcpdump: Background | None = None
         self._dnsmasq: Background | None = None
         self._outside: Background | None = None
+        self._ulogd: Background | None = None
         self._enter: dict[str, Callable[..., str]] = {}
         self.keeper = 0
         """Process id that holds the server namespace."""
@@ -193,7 +198,15 @@ class Cell:
             acts = self._probes.acts.values() if self._probes is not None else ()
             # Cards have their link set from outside, by who gave them.
             if self._wire is None or not DENIALS[self._denial].link:
-                deny(self._denial, self._enter, acts, broadcast=BROADCAST4, away=internet)
+                log = self._firewall_log(DENIALS[self._denial].side, internet)
+                deny(self._denial, self._enter, acts, broadcast=BROADCAST4, away=internet, log=log)
+
+    def _firewall_log(self, side: str, internet: int) -> bool:
+        """Start the log of a denying firewall where one is wanted; return whether its rules shall log."""
+        if not self._log or self._denial is None or not DENIALS[self._denial].hook:
+            return False
+        self._ulogd = self._start(PacketLog(self._folder, self.keeper if side == "server" else internet).helper)
+        return True
 
     def _sinks(self, internet: int) -> None:
         journal = self._folder / "internet.jsonl"
@@ -300,13 +313,15 @@ class Cell:
             wait_until(still, "capture", 3.0)
 
     def close_watchers(self) -> None:
-        """Stop tcpdump, dnsmasq and the fake internet so that all write their closing lines."""
+        """Stop tcpdump, dnsmasq, the fake internet and ulogd so that all write their closing lines."""
         if self._tcpdump is not None:
             self._tcpdump.stop(signal.SIGINT)
         if self._dnsmasq is not None:
             self._dnsmasq.stop(signal.SIGTERM)
         if self._outside is not None:
             self._outside.stop(signal.SIGTERM)
+        if self._ulogd is not None:
+            self._ulogd.stop(signal.SIGTERM)
 
     def counters(self) -> str | None:
         """Return the denying firewall's table with its counters, None without one."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from controls.recorder.confine import POLICIES
 from controls.recorder.errors import RecorderError
+from controls.recorder.packetlog import log_chain
 from mcpdetect.model.probe_acts import ProbeActs
 
 __all__ = ["DENIALS", "TABLE", "Denial", "counters", "deny"]
@@ -15,7 +16,7 @@ TABLE = "inet mcpdetect"
 """The nftables table that denies; its counters are firewall evidence."""
 
 _RULES = """table inet mcpdetect {{
-  chain deny {{
+{log}  chain deny {{
     type filter hook {hook} priority 0; policy accept;
     {rules}
   }}
@@ -154,6 +155,7 @@ def deny(
     *,
     broadcast: str = "",
     away: int | None = None,
+    log: bool = False,
 ) -> None:
     """Set a denial up; a policy on system calls is the target's own affair and set up where it starts.
 
@@ -163,6 +165,7 @@ def deny(
         probes: probes of this run, which the firewall counts apart.
         broadcast: the address at which the recorder's own part of a probe reaches everybody on the wire.
         away: process id in whose network namespace an interface that is taken away ends.
+        log: the rules log what they deny to who listens (``controls.recorder.packetlog``).
 
     Raises:
         RecorderError: there is no such denial, or a tool failed.
@@ -173,7 +176,8 @@ def deny(
     inside = enter[denial.side]
     if denial.hook:
         rules = [*_probe_rules(denial, probes, broadcast), *denial.rules.split("; ")]
-        inside("nft", "-f", "-", stdin=_RULES.format(hook=denial.hook, rules="\n    ".join(rules)))
+        before = log_chain(rules, denial.hook, gateway=denial.side == "internet") if log else ""
+        inside("nft", "-f", "-", stdin=_RULES.format(log=before, hook=denial.hook, rules="\n    ".join(rules)))
     for family in ("-4", "-6") if denial.routes else ():
         inside("ip", family, "route", "flush", "default")
         if denial.routes != "delete":

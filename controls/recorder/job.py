@@ -25,6 +25,7 @@ class Job:
         options: strace's options.
         denial, ipv6, dns, names, capture, counters: the cell.
         keylog: the target is asked to keep the keys of its TLS connections.
+        log: a denying firewall logs the packets that it denies.
         hosts: lines of ``/etc/hosts`` besides localhost.
         resolver: lines of ``/etc/resolv.conf`` besides the cell's own name server.
         folder: working directory.
@@ -50,6 +51,7 @@ class Job:
     dns: str = "answer"
     names: dict[str, Any] = field(default_factory=dict)
     keylog: bool = False
+    log: bool = False
     capture: bool = True
     counters: bool = True
     hosts: list[str] = field(default_factory=list)

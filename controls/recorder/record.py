@@ -7,69 +7,39 @@ import datetime
 import hashlib
 import json
 import os
-import re
 import shutil
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
-
-import zstandard
 
 from controls.catalog import Control, Variant
+from controls.recorder import packetlog
 from controls.recorder.building import compilers, lay_out, packaged
 from controls.recorder.canaries import HOME, PROJECT, planted, tag_of
-from controls.recorder.cell import GATEWAY4, Cell
-from controls.recorder.denial import DENIALS
+from controls.recorder.cell import GATEWAY4
 from controls.recorder.errors import RecorderError
 from controls.recorder.job import Captured, Job
-from controls.recorder.microvm import nic
 from controls.recorder.options import surroundings
+from controls.recorder.packing import changed_files, pack, pieces, program, truth
 from controls.recorder.probes import fresh_nonces
 from controls.recorder.resume import inputs_of
 from controls.recorder.room import CONTROL, STRACE_OPTIONS
 from controls.recorder.shells import Netns, Shell
-from controls.recorder.tools import scratch, version_of
+from controls.recorder.tools import scratch
 from mcpdetect.model.manifest import (
     MANIFEST_SCHEMA,
     Manifest,
-    ManifestEvidence,
     ManifestHost,
-    ManifestLoss,
     ManifestProbe,
-    ManifestProgram,
     ManifestRun,
     ManifestSecret,
     ManifestStep,
-    ManifestTruth,
 )
-from mcpdetect.model.vocabulary import Channel
 
 __all__ = ["record"]
 
-_COMPRESS_FROM = 2048
-"""Evidence of fewer bytes is left plain: it opens in an editor, and zstd would save nothing."""
 _INTERPRETERS = frozenset({"bash", "curl", "java", "node", "openssl", "perl", "python3", "ruby", "wget"})
 """Programs of which a manifest states the version when they are the target."""
-_LONG = 1 << 20
-"""Evidence of more bytes is compressed less hard: the best level takes a second for each."""
-# 3 packets dropped by kernel
-_DROPPED = re.compile(rb"^(\d++) packets? dropped by (kernel|interface)$", re.MULTILINE)
-
-
-@dataclasses.dataclass(slots=True)
-class _Piece:
-    """One evidence file before packing."""
-
-    source: Path
-    name: str
-    channel: Channel
-    format: str
-    tool: str
-    options: list[str]
-    scope: str
-    complete: bool
-    losses: list[ManifestLoss] = dataclasses.field(default_factory=list)
 
 
 def record(
@@ -101,7 +71,8 @@ def record(
         RecorderError: no root, a missing tool, or anything that makes the recording worthless.
     """
     shell = shell or Netns()
-    shell.require([*(["gcc"] if probe else []), *compilers(variant.build), *packaged(variant.run)])
+    tool = [packetlog.LOG] if variant.log else []
+    shell.require([*(["gcc"] if probe else []), *tool, *compilers(variant.build), *packaged(variant.run)])
     case = f"{control.id}/{variant.name}"
     argv = [word.format(control=CONTROL, home=HOME, project=PROJECT) for word in variant.run]
     options = list(variant.strace or STRACE_OPTIONS)
@@ -116,6 +87,7 @@ def record(
         dns=variant.dns,
         names=dict(variant.names),
         keylog=variant.keylog,
+        log=variant.log,
         capture=variant.capture,
         counters=variant.counters,
         hosts=list(variant.hosts),
@@ -132,7 +104,7 @@ def record(
         binaries=variant.binaries or variant.thorough,
         seconds=variant.seconds,
         nonces=fresh_nonces() if probe and _follows(options) else None,
-        tools=sorted({"strace", "tcpdump", "dnsmasq", "nft", *_interpreter(argv[0])}),
+        tools=sorted({"strace", "tcpdump", "dnsmasq", "nft", *tool, *_interpreter(argv[0])}),
     )
     final = out / case
     try:
@@ -201,7 +173,7 @@ def _manifest(
             exit=captured.exit,
             notes=captured.notes,
             session=[ManifestStep(**step) for step in captured.session],
-            programs=[_program(one) for one in captured.programs],
+            programs=[program(one) for one in captured.programs],
         ),
         host=ManifestHost(
             kernel=captured.kernel,
@@ -210,8 +182,8 @@ def _manifest(
             versions={name: captured.versions[name] for name in _interpreter(job.argv[0])},
         ),
         evidence=[
-            _pack(piece, bundle, *(target if piece.channel in ("syscalls", "mcp") else whole))
-            for piece in (*_pieces(job, watch, captured.versions), *_files(watch, captured))
+            pack(piece, bundle, *(target if piece.channel in ("syscalls", "mcp") else whole))
+            for piece in (*pieces(job, watch, captured.versions), *changed_files(watch, captured))
         ],
         secrets=[
             ManifestSecret(
@@ -225,7 +197,7 @@ def _manifest(
         ],
         expect="expect.yaml" if variant.expectations else None,
         baseline="approved.json" if variant.approved else None,
-        truth=_truth(watch, bundle),
+        truth=truth(watch, bundle),
         probes=[
             ManifestProbe(phase, job.nonces[phase], channels)
             for phase, channels in captured.reached.items()
@@ -241,154 +213,3 @@ def _follows(options: Sequence[str]) -> bool:
 
 def _interpreter(program: str) -> list[str]:
     return [name] if (name := Path(program).name) in _INTERPRETERS else []
-
-
-def _pieces(job: Job, watch: Path, versions: dict[str, str]) -> list[_Piece]:
-    log = watch / "strace.log"
-    pieces = [
-        _Piece(
-            log,
-            "strace.log",
-            "syscalls",
-            "strace",
-            versions["strace"],
-            job.options,
-            "process tree of the target",
-            complete=b"+++" in log.read_bytes()[-200:],
-        )
-    ]
-    if job.capture:
-        said = (watch / "tcpdump.txt").read_bytes()
-        gone = job.denial is not None and DENIALS[job.denial].gone
-        losses = [
-            ManifestLoss("dropped", f"tcpdump: packets dropped by {who.decode()}", int(count))
-            for count, who in _DROPPED.findall(said)
-            if int(count)
-        ]
-        losses += nic.losses(watch)
-        pieces.append(
-            _Piece(
-                watch / "capture.pcap",
-                "capture.pcap",
-                "packets",
-                "pcap",
-                versions["tcpdump"],
-                Cell.capture_options(job.denial),
-                "every interface of the server namespace" if gone else "eth0 of the server namespace",
-                complete=b"dropped by kernel" in said,
-                losses=losses,
-            )
-        )
-    card = watch / nic.CAPTURE
-    if card.exists():
-        tool = version_of("qemu-system-x86_64")
-        pieces.append(_Piece(card, card.name, "packets", "pcap", tool, nic.CAPTURE_OPTIONS, nic.SCOPE, complete=True))
-    pieces.append(
-        _Piece(
-            watch / "dnsmasq.log",
-            "dnsmasq.log",
-            "dns",
-            "dnsmasq",
-            versions["dnsmasq"],
-            Cell.dns_options(),
-            f"resolver {GATEWAY4}",
-            complete=b"exiting on receipt of SIGTERM" in (watch / "dnsmasq.log").read_bytes(),
-        )
-    )
-    if job.mcp:
-        pieces.append(
-            _Piece(
-                watch / "mcp.jsonl",
-                "mcp.jsonl",
-                "mcp",
-                "mcp-ndjson",
-                versions.get("driver", "recorder"),
-                [],
-                "standard input and output of the target" if job.url is None else f"HTTP at {job.url}",
-                complete=True,
-            )
-        )
-    if (watch / "tls-keys.log").exists():
-        pieces.append(
-            _Piece(
-                watch / "tls-keys.log",
-                "tls-keys.log",
-                "packets",
-                "tls-keylog",
-                Path(job.argv[0]).name,
-                [],
-                "TLS connections of programs that keep such a log",
-                complete=True,
-            )
-        )
-    table = watch / "nft.txt"
-    if table.exists():
-        pieces.append(
-            _Piece(table, "nft.txt", "firewall", "nft-counters", versions["nft"], [], "the denying rules", True)
-        )
-    return pieces
-
-
-def _program(facts: dict[str, Any]) -> ManifestProgram:
-    """Return a program as a manifest says it; a long copy is packed, and its name tells."""
-    program = ManifestProgram(**facts)
-    if program.copied and (program.bytes or 0) >= _COMPRESS_FROM:
-        program.copied += ".zst"
-    return program
-
-
-def _files(watch: Path, captured: Captured) -> list[_Piece]:
-    """Return what changed in the target's files, and the programs that were copied."""
-    path = watch / "files.json"
-    head = json.loads(path.read_bytes())
-    losses = [] if head["whole"] else [ManifestLoss("dropped", "there were more files than are looked at")]
-    if not head["hashed"]:
-        losses.append(ManifestLoss("dropped", "some files have no hash: they are too large, or could not be read"))
-    scope = f"files below {', '.join(head['roots'])}"
-    pieces = [_Piece(path, "files.json", "files", "files-diff", "recorder", [], scope, True, losses)]
-    for one in captured.programs:
-        if one["copied"]:
-            source = watch / one["copied"]
-            pieces.append(_Piece(source, one["copied"], "binaries", "elf", "recorder", [], one["path"], complete=True))
-    return pieces
-
-
-def _truth(watch: Path, bundle: Path) -> list[ManifestTruth]:
-    """Pack what the fake internet received: beside the evidence, never among it."""
-    (bundle / "truth").mkdir()
-    data = (watch / "internet.jsonl").read_bytes()
-    name = "truth/internet.jsonl"
-    if len(data) >= _COMPRESS_FROM:
-        data = _compressed(data)
-        name += ".zst"
-    (bundle / name).write_bytes(data)
-    return [ManifestTruth(name, "fake-internet", hashlib.sha256(data).hexdigest(), len(data))]
-
-
-def _compressed(data: bytes) -> bytes:
-    """Compress evidence: as small as can be what is committed; a real server's long log thirty times as fast."""
-    level = 19 if len(data) < _LONG else 9
-    return zstandard.ZstdCompressor(level=level, write_checksum=True).compress(data)
-
-
-def _pack(piece: _Piece, bundle: Path, began: int, ended: int) -> ManifestEvidence:
-    data = piece.source.read_bytes()
-    name = piece.name
-    if len(data) >= _COMPRESS_FROM:
-        data = _compressed(data)
-        name += ".zst"
-    (bundle / name).write_bytes(data)
-    return ManifestEvidence(
-        path=name,
-        channel=piece.channel,
-        format=piece.format,
-        tool=piece.tool,
-        options=piece.options,
-        begin_ns=began,
-        end_ns=ended,
-        complete=piece.complete,
-        scope=piece.scope,
-        losses=piece.losses,
-        sha256=hashlib.sha256(data).hexdigest(),
-        bytes=len(data),
-    )

@@ -35,6 +35,7 @@ PACKAGES = {
     "setpriv": "util-linux",
     "strace": "strace",
     "tcpdump": "tcpdump",
+    "ulogd": "ulogd2",
     "unshare": "util-linux",
     "wget": "wget",
 }

@@ -20,8 +20,9 @@ from controls.recorder import programs as programs_module
 from controls.recorder.cell import Cell
 from controls.recorder.errors import RecorderError
 from controls.recorder.job import Job
+from controls.recorder.packing import pieces
 from controls.recorder.programs import executed, packages_of, refused
-from controls.recorder.record import _pieces, record
+from controls.recorder.record import record
 from controls.recorder.tools import missing
 from mcpdetect.api import check
 from mcpdetect.ingest.manifest import load_manifest
@@ -220,8 +221,8 @@ def test_packets_the_capture_lost_are_losses_of_the_bundle(tmp_path: Path) -> No
         ("listening on eth0\n", [], False),
     ):
         (tmp_path / "tcpdump.txt").write_text(said)
-        pieces = _pieces(job, tmp_path, dict.fromkeys(("strace", "tcpdump", "dnsmasq"), "x"))
-        (packets,) = (piece for piece in pieces if piece.channel == "packets")
+        found = pieces(job, tmp_path, dict.fromkeys(("strace", "tcpdump", "dnsmasq"), "x"))
+        (packets,) = (piece for piece in found if piece.channel == "packets")
         assert ([loss.count for loss in packets.losses], packets.complete) == (losses, complete)
 
 
