@@ -11,12 +11,14 @@ from controls.__main__ import main
 from controls.catalog import controls
 from controls.recorder import prune, tools
 from controls.recorder.background import Background, await_line, wait_until
+from controls.recorder.building import packaged
 from controls.recorder.cell import Cell
 from controls.recorder.denial import DENIALS
 from controls.recorder.errors import RecorderError
-from controls.recorder.microvm import shell
+from controls.recorder.microvm import image, shell
 from controls.recorder.microvm.image import build_image
 from controls.recorder.microvm.shell import MicroVM
+from controls.recorder.packetlog import LOG
 
 
 def test_waiting_ends_with_an_error_that_says_for_what() -> None:
@@ -79,6 +81,18 @@ def test_every_tool_is_in_the_package_list() -> None:
     text = (Path(__file__).parents[2] / "controls/packages.txt").read_text()
     listed = {line for line in text.splitlines() if line and not line.startswith("#")}
     assert set(tools.PACKAGES.values()) <= listed
+
+
+def test_a_guest_has_every_program_that_a_control_runs_and_that_an_option_needs() -> None:
+    text = (Path(image.__file__).parent / "packages.txt").read_text()
+    listed = {line for line in text.splitlines() if line and not line.startswith("#")}
+    variants = [variant for control in controls() for variant in control.variants.values()]
+    wanted = {tools.PACKAGES[name] for variant in variants for name in packaged(variant.run)}
+    # What is compiled is compiled outside; perl-base is essential to Debian.
+    ours = {"default-jdk-headless": "default-jre-headless"}
+    wanted = {ours.get(name, name) for name in wanted - {"perl-base"}} | {"faketime", tools.PACKAGES[LOG]}
+    assert len(wanted) >= 8
+    assert wanted <= listed
 
 
 def test_an_unknown_denial_or_dns_mode_is_refused(tmp_path: Path) -> None:

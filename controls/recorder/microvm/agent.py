@@ -1,8 +1,8 @@
 """The guest's agent: takes frames from a virtio port, runs what they hold, and answers. Standard library alone.
 
 A frame is a length of 8 bytes, big endian, and a tar. The first frame after boot is code, which is unpacked and
-imported, so that a snapshot holds it ready; every later one is a job, which that code runs and answers. Whatever it
-does not expect ends the agent; the guest panics, and its console tells why.
+imported, so that a snapshot holds it ready; every later one is a job, which that code runs and answers, or empty, which
+asks whether the agent is there. Whatever it does not expect ends the agent; the guest panics, and its console says why.
 """
 
 from __future__ import annotations
@@ -61,7 +61,11 @@ def main() -> None:
     inside.prepare()
     send(port, b"ready")
     while True:
-        unpack(receive(port), JOB)
+        content = receive(port)
+        if not content:
+            send(port, b"ready")
+            continue
+        unpack(content, JOB)
         inside.run(JOB, lambda content: send(port, content))
 
 

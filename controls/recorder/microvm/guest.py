@@ -40,6 +40,7 @@ _QEMU = "qemu-system-x86_64"
 _TAG = "ready"
 _NOBODY = "65534"
 _BOOT_SECONDS = 300.0
+_READY_SECONDS = 60.0
 _CONSOLE_LINES = 25
 _PANIC = "Kernel panic"
 # The clock must not be calibrated: on a busy host, without acceleration, that can take forever (kernel-parameters). Nor
@@ -83,7 +84,8 @@ class Guest:
 
     Attributes:
         accel: the accelerator.
-        timings: seconds that ``boot``, ``save`` and each ``load`` took.
+        timings: seconds that ``boot``, ``save`` and each ``load`` took, and from a case's start to a guest that is put
+            back and answers (``ready``).
     """
 
     def __init__(
@@ -100,7 +102,7 @@ class Guest:
         self._port: Port | None = None
         self._jobs = 0
         self._dumping = False
-        self.timings: dict[str, list[float]] = {"boot": [], "save": [], "load": []}
+        self.timings: dict[str, list[float]] = {"boot": [], "save": [], "load": [], "ready": []}
 
     def __enter__(self) -> Guest:
         with contextlib.ExitStack() as undo:
@@ -305,11 +307,15 @@ class Guest:
         self.timings[name].append(time.monotonic() - began)
 
     async def _capture(self, job: Job, programs: Path, watch: Path, seconds: float) -> None:
+        began = time.monotonic()
         if self._port is not None:
             # A new connection: nothing that an earlier case may still say can be taken for this one's.
             await self._port.close()
         self._port = await self._connect()
         await self._job("load", "snapshot-load", {"tag": _TAG, "vmstate": "saved", "devices": ["saved"]})
+        await self._port.send(b"")
+        await self._expect(b"ready", _READY_SECONDS)
+        self.timings["ready"].append(time.monotonic() - began)
         # Loading puts the link up again, as it was when the guest was saved.
         down = job.denial is not None and DENIALS[job.denial].link
         if down:

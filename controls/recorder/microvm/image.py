@@ -45,6 +45,8 @@ _UNUSED = (
 _SECONDS = 900
 _COMPILE = ("/usr/bin/python3", "-m", "compileall", "-q", "--invalidation-mode=unchecked-hash", f"/{DIST_PACKAGES}")
 
+# Java's own set-up links its manual pages and fails where their folder was left out.
+_MAKE_ROOM = 'mkdir -p "$1/usr/share/man/man1"'
 # Runs in mmdebstrap's hook, $1 the tree: the kernel package unpacked without its initramfs tools.
 _UNPACK_KERNEL = r"""
 set -eu
@@ -72,7 +74,8 @@ class Image:
 def image_folder() -> Path:
     """Return where the image of this version of the recorder lies, or will."""
     parts = [(_HERE / name).read_text() for name in ("packages.txt", "initramfs.sh", "init.sh", "agent.py")]
-    parts += [requirement(), *_COMPILE, _SUITE, _MIRROR, _KERNEL, *_FIRST_MODULES, *_UNUSED, _UNPACK_KERNEL]
+    parts += [requirement(), *_COMPILE, _SUITE, _MIRROR, _KERNEL, *_FIRST_MODULES, *_UNUSED, _MAKE_ROOM]
+    parts.append(_UNPACK_KERNEL)
     digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
     return cache_folder() / f"image-{digest}"
 
@@ -147,6 +150,7 @@ def _make_tree(tree: Path) -> None:
         "--variant=essential",
         f"--include={','.join(wanted)}",
         *(f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in ("doc", "man", "locale", "info")),
+        f"--essential-hook={_MAKE_ROOM}",
         f"--customize-hook={_UNPACK_KERNEL % _KERNEL}",
         _SUITE,
         str(tree),

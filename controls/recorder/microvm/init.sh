@@ -9,7 +9,7 @@ mount -t cgroup2 cgroup /sys/fs/cgroup 2>/dev/null
 hostname guest
 ip link set lo up
 modprobe -a virtio_console virtio_rng virtio_net veth nf_tables nft_reject_inet nft_ct nft_redir nft_fib_inet \
-    nft_chain_nat nft_log nf_log_syslog nf_conntrack unix af_packet packet_diag 2>/dev/null
+    nft_chain_nat nft_log nf_log_syslog nfnetlink_log nf_conntrack unix af_packet packet_diag 2>/dev/null
 echo 1 >/proc/sys/net/netfilter/nf_log_all_netns
 tries=0
 until port=$(grep -l '^mcpdetect$' /sys/class/virtio-ports/*/name 2>/dev/null) || [ $tries -gt 200 ]; do

@@ -62,7 +62,7 @@ class MicroVM:
         self._say = say
         self._guest: Guest | None = None
         self.boots = 0
-        self.timings: dict[str, list[float]] = {"boot": [], "save": [], "load": []}
+        self.timings: dict[str, list[float]] = {name: [] for name in ("boot", "save", "load", "ready")}
 
     def __enter__(self) -> MicroVM:
         return self
