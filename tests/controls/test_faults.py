@@ -226,6 +226,36 @@ def test_packets_the_capture_lost_are_losses_of_the_bundle(tmp_path: Path) -> No
         assert ([loss.count for loss in packets.losses], packets.complete) == (losses, complete)
 
 
+def test_a_capture_that_cannot_keep_up_is_a_loss_that_checks_see(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began, ended = Cell.__enter__, Cell.settle
+
+    def enter(cell: Cell) -> Cell:
+        made = began(cell)
+        assert cell._tcpdump is not None
+        cell._tcpdump.process.send_signal(signal.SIGSTOP)
+        return made
+
+    def settle(cell: Cell) -> None:
+        assert cell._tcpdump is not None
+        cell._tcpdump.process.send_signal(signal.SIGCONT)
+        ended(cell)
+
+    monkeypatch.setattr(Cell, "__enter__", enter)
+    monkeypatch.setattr(Cell, "settle", settle)
+    # More than its buffer holds.
+    flood = 'perl -MSocket -e \'socket S, AF_INET, SOCK_DGRAM, 0; $to = sockaddr_in 9, inet_aton "203.0.113.9"; '
+    manifest, _, bundle = ran(tmp_path, flood + 'send S, "x", 0, $to for 1 .. 1000\'\n')
+    (packets,) = (one for one in manifest["evidence"] if one["channel"] == "packets")
+    assert [(one["what"], one["detail"]) for one in packets["losses"]] == [
+        ("dropped", "tcpdump: packets dropped by kernel")
+    ]
+    assert packets["losses"][0]["count"] > 100
+    (seen,) = (item for item in check(bundle).observations if item.channel == "packets")
+    assert [loss.count for loss in seen.losses if loss.what == "dropped"] == [packets["losses"][0]["count"]]
+
+
 @pytest.mark.parametrize("size", ["600k", "1600k", "1800k"])
 def test_a_full_disk_is_an_error_that_says_so(tmp_path: Path, size: str) -> None:
     planted = tmp_path / "planted"

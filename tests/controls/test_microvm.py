@@ -10,8 +10,10 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import cast
 
@@ -162,6 +164,38 @@ def test_controls_come_to_the_same_verdicts_in_a_guest_with_every_channel_proved
             assert len(observations) == (5 if "direct" in case else 6)
         assert shell.boots == 1
         assert json.loads((bundle / "manifest.json").read_text())["host"]["shell"] == "microvm"
+
+
+@guest_needed
+def test_two_guests_side_by_side_do_not_meet_and_one_that_is_killed_leaves_the_other(tmp_path: Path) -> None:
+    known = {control.id: control for control in controls()}
+
+    def recorded(shell: MicroVM, case: str) -> Path:
+        control, _, variant = case.rpartition("/")
+        return record(known[control], known[control].variants[variant], tmp_path, probe=True, shell=shell)
+
+    # On an open network, and where QEMU pulls the plug (set_link).
+    cases = ("egress/direct-ip/c-tcp4", "network/blocked/c-tcp4-link-down")
+    with MicroVM() as first, MicroVM() as second, ThreadPoolExecutor(2) as workers:
+        guests_of_both = [shell.ready() for shell in (first, second)]
+        pids = [qemu_of(guest) for guest in guests_of_both]
+        assert len(set(pids)) == len({guest.folder for guest in guests_of_both}) == 2
+        bundles = list(workers.map(recorded, (first, second), cases))
+        for case, bundle in zip(cases, bundles, strict=True):
+            assert differences(bundle, load_label(ROOT / "labels/cases" / f"{case}.yaml")) == []
+        proofs = [{one.channel: one.proof for one in check(bundle).observations} for bundle in bundles]
+        channels = dict.fromkeys(("syscalls", "packets", "dns", "files"), "proved")
+        # No packet crosses a wire without a plug, so none can prove its capture.
+        assert proofs == [channels, {**channels, "packets": "declared"}]
+
+        threading.Timer(1.0, os.kill, (pids[1], signal.SIGKILL)).start()
+        with pytest.raises(GuestLost, match="the guest ended") as lost:
+            recorded(second, "network/blocked/c-tcp4-gateway-drop")
+        assert lost.value.status == "ended"
+        assert guests_of_both[0].alive
+        assert recorded(first, cases[0]) == bundles[0]
+        assert (first.boots, second.boots) == (1, 1)
+    assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
 
 
 @guest_needed
