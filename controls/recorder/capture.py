@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from controls.recorder import packetlog
 from controls.recorder.background import Background
@@ -37,6 +38,8 @@ __all__ = ["capture"]
 
 _KEYLOG = {"SSLKEYLOGFILE": KEYLOG, "NODE_OPTIONS": f"--tls-keylog={KEYLOG}"}
 """How OpenSSL's users (Python, curl) and Node are asked for the keys of their TLS connections."""
+_LEAP_NS = 50_000_000
+"""How far the time of day may be from the time that passed."""
 _GRACE = 5.0
 """How long a server may take to end once its input is closed, at least."""
 
@@ -109,7 +112,7 @@ def _captured(
     }
     notes = [f"the target's clock was shifted by {job.clock} with libfaketime"] if job.clock else []
     steps: list[Step] = []
-    opened = time.time_ns()
+    clocks = [_clock("opened")]
     with Cell(
         watch,
         denial=job.denial,
@@ -158,7 +161,7 @@ def _captured(
         cell.settle()
         counted = cell.counters() if job.counters else None
         cell.close_watchers()
-        closed = time.time_ns()
+        clocks.append(_clock("closed"))
         second = _mark(room, probes, "after")
         after = take(room.folders, before)
         (watch / "files.json").write_text(document(before, after, room.folders))
@@ -167,7 +170,7 @@ def _captured(
             for channels in probes.reached.values():
                 channels.append("files")
         programs = [dataclasses.asdict(one) for one in room.programs(watch if job.binaries else None)]
-        notes += room.limits.notes()
+        notes += [*_clock_notes(*clocks), *room.limits.notes()]
         if room.overran:
             notes.append(f"the target was ended because strace's log grew beyond {MOST_LOG >> 20} MB")
         shutil.move(room.log, watch / "strace.log")
@@ -180,10 +183,10 @@ def _captured(
         if job.log and not packetlog.logs(watch):
             notes.append("no firewall of the run logged a packet")
         captured = Captured(
-            opened_ns=opened,
+            opened_ns=clocks[0]["realtime_ns"],
             started_ns=started,
             ended_ns=ended,
-            closed_ns=closed,
+            closed_ns=clocks[1]["realtime_ns"],
             exit=status,
             kernel=platform.release(),
             machine=platform.machine(),
@@ -196,9 +199,24 @@ def _captured(
             programs=programs,
             positions=positions,
             session=[dataclasses.asdict(one) for one in steps],
+            clocks=clocks,
         )
         done(captured)
     return captured
+
+
+def _clock(at: str) -> dict[str, Any]:
+    """Return a reading of the clocks, as ``ManifestClock``."""
+    return {"at": at, "realtime_ns": time.time_ns(), "monotonic_ns": time.monotonic_ns()}
+
+
+def _clock_notes(opened: dict[str, Any], closed: dict[str, Any]) -> list[str]:
+    """Return a note where the time of day was set meanwhile: the times of all logs leap with it."""
+    passed = closed["monotonic_ns"] - opened["monotonic_ns"]
+    leap = closed["realtime_ns"] - opened["realtime_ns"] - passed
+    if abs(leap) <= _LEAP_NS + passed // 1000:  # a clock that is slewed runs wrong by half of that
+        return []
+    return [f"the machine's clock was set by {leap / 1e9:+.3f} s while the run was recorded"]
 
 
 def _mark(room: Room, probes: Probes | None, phase: Phase) -> Path | None:

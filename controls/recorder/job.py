@@ -92,6 +92,7 @@ class Captured:
         programs: the programs that ran, as ``recorder.programs.Program``.
         positions: path of a planted file -> where its canary begins.
         session: the steps of the MCP session: name, status, detail.
+        clocks: the machine's clocks when the watchers began and when they ended, as ``ManifestClock``.
     """
 
     opened_ns: int
@@ -107,6 +108,7 @@ class Captured:
     programs: list[dict[str, Any]] = field(default_factory=list)
     positions: dict[str, int] = field(default_factory=dict)
     session: list[dict[str, str]] = field(default_factory=list)
+    clocks: list[dict[str, Any]] = field(default_factory=list)
 
     def save(self, folder: Path) -> None:
         """Write it beside the files of the recording."""

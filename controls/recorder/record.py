@@ -29,6 +29,7 @@ from controls.recorder.tools import scratch
 from mcpdetect.model.manifest import (
     MANIFEST_SCHEMA,
     Manifest,
+    ManifestClock,
     ManifestHost,
     ManifestProbe,
     ManifestRun,
@@ -174,6 +175,7 @@ def _manifest(
             notes=captured.notes,
             session=[ManifestStep(**step) for step in captured.session],
             programs=[program(one) for one in captured.programs],
+            clocks=[ManifestClock(**one) for one in captured.clocks],
         ),
         host=ManifestHost(
             kernel=captured.kernel,

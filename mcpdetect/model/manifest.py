@@ -11,6 +11,7 @@ from mcpdetect.model.vocabulary import Channel
 __all__ = [
     "MANIFEST_SCHEMA",
     "Manifest",
+    "ManifestClock",
     "ManifestEvidence",
     "ManifestHost",
     "ManifestLoss",
@@ -71,6 +72,23 @@ class ManifestProgram:
 
 
 @dataclass(slots=True)
+class ManifestClock:
+    """The machine's clocks, read at one moment of the recording: two readings tell whether the time of day was set.
+
+    Attributes:
+        at: ``opened``, when the watchers began, or ``closed``, when they ended.
+        realtime_ns: epoch nanoseconds, the clock of every log of the bundle.
+        monotonic_ns: nanoseconds of a clock that nobody can set.
+    """
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
+
+    at: Literal["opened", "closed"]
+    realtime_ns: int
+    monotonic_ns: int
+
+
+@dataclass(slots=True)
 class ManifestRun:
     """The run that was recorded.
 
@@ -85,6 +103,7 @@ class ManifestRun:
         notes: anything a reader should know.
         session: what became of each step of the MCP session that the recorder held.
         programs: the program files that ran.
+        clocks: the recorder's clocks at both ends of the recording.
     """
 
     __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
@@ -100,6 +119,7 @@ class ManifestRun:
     notes: list[str] = field(default_factory=list)
     session: list[ManifestStep] = field(default_factory=list)
     programs: list[ManifestProgram] = field(default_factory=list)
+    clocks: list[ManifestClock] = field(default_factory=list)
 
 
 @dataclass(slots=True)

@@ -14,6 +14,7 @@ import zstandard
 
 from controls.catalog import Control, Variant, controls
 from controls.labelling import outcome
+from controls.recorder.capture import _clock_notes
 from controls.recorder.errors import RecorderError
 from controls.recorder.record import record
 from controls.recorder.tools import missing
@@ -60,6 +61,9 @@ CHOSEN = [
     "secrets/canary-read/c-passed",
     "mcp/exfil-instruction/python-forward-conversation",
 ]
+
+
+CLOCKS = ("realtime_ns", "monotonic_ns")
 
 
 def category(case: str) -> str:
@@ -109,10 +113,25 @@ def test_a_case_recorded_twice_differs_in_times_nonces_and_the_evidence_itself(t
     assert manifests[0] != manifests[1]
     for manifest in manifests:
         del manifest["recorded"]
-        for entry in (manifest["run"], *manifest["evidence"], *manifest["truth"], *manifest["probes"]):
-            for key in ("started_ns", "ended_ns", "begin_ns", "end_ns", "sha256", "bytes", "nonce"):
+        assert [one.pop("at") for one in manifest["run"]["clocks"]] == ["opened", "closed"]
+        for entry in (
+            manifest["run"],
+            *manifest["run"]["clocks"],
+            *manifest["evidence"],
+            *manifest["truth"],
+            *manifest["probes"],
+        ):
+            for key in ("started_ns", "ended_ns", "begin_ns", "end_ns", "sha256", "bytes", "nonce", *CLOCKS):
                 entry.pop(key, None)
     assert json.dumps(manifests[0]) == json.dumps(manifests[1])
+
+
+@pytest.mark.parametrize(("passed", "said"), [(10.0, None), (10.06, None), (10.7, "+0.700 s"), (9.0, "-1.000 s")])
+def test_a_clock_that_is_set_in_the_middle_is_a_note(passed: float, said: str | None) -> None:
+    opened = {"at": "opened", "realtime_ns": 5 * 10**12, "monotonic_ns": 7 * 10**9}
+    closed = {"at": "closed", "realtime_ns": 5 * 10**12 + round(passed * 10**9), "monotonic_ns": 17 * 10**9}
+    found = [f"the machine's clock was set by {said} while the run was recorded"] if said else []
+    assert _clock_notes(opened, closed) == found
 
 
 def test_a_target_that_stays_is_stopped_and_its_log_ends_properly(tmp_path: Path) -> None:
