@@ -211,9 +211,10 @@ def test_letter_case_is_folded_and_kept_for_display(tmp_path: Path) -> None:
         ("Nov 30 12:19:52 h systemd-resolved[1]: Looking up RR for x.test IN A.\n", ResolvedLog),
     ],
 )
-def test_a_log_is_known_by_its_lines(text: str, kind: type, tmp_path: Path) -> None:
+@pytest.mark.parametrize("day", ["Nov 30", "Dec  1"], ids=["two digits", "one digit"])
+def test_a_log_is_known_by_its_lines_on_any_day(text: str, kind: type, day: str, tmp_path: Path) -> None:
     path = tmp_path / NAME
-    path.write_text(text)
+    path.write_text(text.replace("Nov 30", day))
     adapter = open_dns_log(path, NAME)
     assert type(adapter) is kind
     list(adapter.events())

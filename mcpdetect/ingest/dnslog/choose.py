@@ -20,7 +20,7 @@ _Kind = Literal["dnsmasq", "unbound", "bind", "coredns", "resolved", "zeek"]
 # One line of each, as in the module that reads it; names and texts that a client chose stand further right.
 _LOOKS: tuple[tuple[_Kind, re.Pattern[bytes]], ...] = (
     # Nov 30 12:19:52 dnsmasq[1643]: query[A] www.example.test from 10.77.0.2
-    ("dnsmasq", re.compile(rb"(?:[^\s]{1,64} ){0,6}?dnsmasq(?:-[a-z]{1,16})?(?:\[\d{1,10}\])?: ")),
+    ("dnsmasq", re.compile(rb"(?:[^\s]{1,64} {1,2}){0,6}?dnsmasq(?:-[a-z]{1,16})?(?:\[\d{1,10}\])?: ")),
     # [1796037684] unbound[27638:0] info: 10.77.0.2 api.example.test. A IN
     ("unbound", re.compile(rb".{0,120}?(?:\bunbound|: |[\]-] )\[\d{1,10}:[0-9a-fA-F]{1,8}\] [a-z]{1,16}: ")),
     # 30-Nov-2026 11:23:54.944 client @0x7f9041aeb098 10.77.0.2#39617 (api.example.test): query: ...
