@@ -66,7 +66,7 @@ def _check(check: CheckResult) -> Iterator[str]:
     grave = [one for one in check.findings if one.level != LEVELS[0]]
     levels = [f"{sum(one.level == level for one in check.findings)} {level}" for level in reversed(LEVELS)]
     many = f" ({', '.join(one for one in levels if not one.startswith('0 '))})" if check.findings else ""
-    yield f"  {check.check:24} {check.verdict}{many}"
+    yield f"  {check.check:25} {check.verdict}{many}"
     for one in grave[:_MOST]:
         run = str(one.facts.get("run", "")).rpartition("/")[2]
         where = f"{run}/{str(one.where[0]).rpartition('/')[2]}"
