@@ -38,7 +38,7 @@ def test_a_server_is_recorded_open_and_denied_and_every_step_told(
     said = capsys.readouterr().out
     assert "  survives denial  ok" in said
     assert "  lists            ok     1 tools  (open/mcp.jsonl.zst:" in said
-    assert "  mcp.exfil-instruction    not_detected" in said
+    assert "  mcp.exfil-instruction     not_detected" in said
     bundles = [tmp_path / "servers/command-planted" / name for name in ("open", "denied")]
     manifests = [(bundle / "manifest.json").read_bytes() for bundle in bundles]
     assert main(["audit", "command:planted", "--out", str(tmp_path), "--resume"]) == 0

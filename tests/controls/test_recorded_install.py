@@ -158,7 +158,7 @@ def test_an_install_script_that_reads_a_key_is_seen_where_scripts_run_and_not_wh
     assert main([*command, "--scripts"]) == 1  # the server itself ends before it answers
     said = capsys.readouterr().out
     assert "  records the install ok     the client ended with status 0, install scripts on  (install/strace" in said
-    assert "  secrets.canary-read      detected (1 " in said
+    assert "  secrets.canary-read       detected (1 " in said
     assert f"  evidence of the installation: mcpdetect check {bundle}\n" in said
     assert f"--audit {bundle.with_name('open')} {bundle.with_name('denied')}\n" in said
     found = audit("npm:planted-install@1.2.3", Netns(), out, resume=True, record_install=True, scripts=True)
